@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Details of a failure. The caller owns the struct; it has a fixed size and no
+ * pointers, so that a cloned child can write it down a pipe and the parent can
+ * report it as its own. Functions that fail return -errno and fill it in, in
+ * one line: return error_set(e, EINVAL, "...").
+ */
+#pragma once
+
+#include "base/macros.h"
+
+#define ERROR_TEXT_MAX 1016
+
+struct error {
+	int code; /* positive errno, 0 = no error */
+	int exit_code; /* what `ambit` should exit with; 0 means the usual 125 */
+	char text[ERROR_TEXT_MAX];
+};
+
+/* Both return -code; a NULL error is allowed and only loses the text. */
+int error_set(struct error *e, int code, const char *fmt, ...) PRINTF_LIKE(3, 4);
+/* "fmt: " is put in front of the present text. Returns -e->code. */
+int error_wrap(struct error *e, const char *fmt, ...) PRINTF_LIKE(2, 3);

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * File descriptors: cleanup, whole reads and writes. Every fd of ours is
+ * CLOEXEC; a variable that holds one starts at -1.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdlib.h>
+#include <sys/types.h>
+
+#include "base/macros.h"
+
+void fd_close(int fd); /* -1 is fine; errno is kept */
+
+static inline void fd_close_p(const int *fd)
+{
+	fd_close(*fd);
+}
+#define _cleanup_fd_ __attribute__((cleanup(fd_close_p)))
+
+static inline void free_p(void *p)
+{
+	free(*(void **)p);
+}
+#define _cleanup_free_ __attribute__((cleanup(free_p)))
+
+/* 0 or -errno; never a short transfer. */
+int fd_write_all(int fd, const void *data, size_t len) NODISCARD;
+/* Number of bytes until EOF or len, or -errno. */
+ssize_t fd_read_full(int fd, void *data, size_t len) NODISCARD;
+/*
+ * The whole file as NUL-terminated malloc'ed text; -EFBIG over max. The length
+ * goes to ret_len (may be NULL).
+ */
+int fd_read_file(int dirfd, const char *path, size_t max, char **ret, size_t *ret_len) NODISCARD;

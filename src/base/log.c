@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/log.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/text.h"
+
+#define LOG_LINE_MAX 8192
+
+enum log_level log_level = LOG_NORMAL;
+
+static void PRINTF_LIKE(1, 0) log_write(const char *fmt, va_list ap)
+{
+	char raw[LOG_LINE_MAX];
+	_cleanup_buf_ struct buf b = BUF_INIT(sizeof(raw) * 4 + 64);
+	const char *line = raw, *end;
+
+	(void)vsnprintf(raw, sizeof(raw), fmt, ap);
+	buf_puts(&b, "ambit: ");
+	/* our own messages may span lines; each part is made safe by itself */
+	while ((end = __builtin_strchr(line, '\n'))) {
+		text_append_safe_n(&b, line, (size_t)(end - line));
+		buf_putc(&b, '\n');
+		line = end + 1;
+	}
+	text_append_safe(&b, line);
+	buf_putc(&b, '\n');
+	(void)!fd_write_all(STDERR_FILENO, buf_str(&b), b.len);
+}
+
+void log_error(const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	log_write(fmt, ap);
+	va_end(ap);
+}
+
+void log_warn(const char *fmt, ...)
+{
+	va_list ap;
+
+	if (log_level < LOG_NORMAL)
+		return;
+	va_start(ap, fmt);
+	log_write(fmt, ap);
+	va_end(ap);
+}
+
+void log_info(const char *fmt, ...)
+{
+	va_list ap;
+
+	if (log_level < LOG_VERBOSE)
+		return;
+	va_start(ap, fmt);
+	log_write(fmt, ap);
+	va_end(ap);
+}
+
+void log_debug(const char *fmt, ...)
+{
+	va_list ap;
+
+	if (log_level < LOG_DEBUG)
+		return;
+	va_start(ap, fmt);
+	log_write(fmt, ap);
+	va_end(ap);
+}

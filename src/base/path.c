@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/path.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+
+#define VIEW_READ_MAX ((size_t)64 << 10) /* git pointer files are a line */
+
+char *path_join(struct arena *a, const char *dir, const char *name)
+{
+	return arena_printf(a, "%s/%s", strcmp(dir, "/") == 0 ? "" : dir, name);
+}
+
+char *path_absolute(struct arena *a, const char *base, const char *path)
+{
+	const char *in = *path == '/' ? path : arena_printf(a, "%s/%s", base, path);
+	char *out = arena_alloc(a, strlen(in) + 2);
+	size_t n = 0;
+
+	while (*in) {
+		size_t len;
+
+		while (*in == '/')
+			in++;
+		len = strcspn(in, "/");
+		if (len == 2 && in[0] == '.' && in[1] == '.') {
+			while (n > 0 && out[--n] != '/')
+				;
+		} else if (len > 0 && !(len == 1 && in[0] == '.')) {
+			out[n++] = '/';
+			memcpy(out + n, in, len);
+			n += len;
+		}
+		in += len;
+	}
+	if (n == 0)
+		out[n++] = '/';
+	out[n] = '\0';
+	return out;
+}
+
+bool path_within(const char *path, const char *dir)
+{
+	size_t n = strlen(dir);
+
+	if (n == 1 && dir[0] == '/')
+		return path[0] == '/';
+	return strncmp(path, dir, n) == 0 && (path[n] == '/' || path[n] == '\0');
+}
+
+unsigned path_depth(const char *path)
+{
+	unsigned depth = 0;
+
+	if (strcmp(path, "/") == 0)
+		return 0;
+	for (; *path; path++)
+		depth += *path == '/';
+	return depth;
+}
+
+int path_compare(const char *a, const char *b)
+{
+	size_t i = 0;
+
+	/* "/" is the parent of all */
+	if (a[0] == '/' && a[1] == '\0')
+		return b[1] == '\0' ? 0 : -1;
+	if (b[0] == '/' && b[1] == '\0')
+		return 1;
+	while (a[i] && a[i] == b[i])
+		i++;
+	if (a[i] == b[i])
+		return 0;
+	if (a[i] == '\0' || b[i] == '\0')
+		return a[i] == '\0' ? -1 : 1;
+	if (a[i] == '/' || b[i] == '/')
+		return a[i] == '/' ? -1 : 1;
+	return (unsigned char)a[i] < (unsigned char)b[i] ? -1 : 1;
+}
+
+static enum file_kind kind_of(mode_t mode)
+{
+	if (S_ISDIR(mode))
+		return FILE_DIRECTORY;
+	return S_ISREG(mode) ? FILE_REGULAR : FILE_OTHER;
+}
+
+/* Canonical form of the deepest existing ancestor, plus what is missing. */
+static void look_absent(struct arena *a, const char *path, struct view_entry *ret)
+{
+	char *head = arena_strdup(a, path);
+	char real[PATH_MAX];
+
+	ret->kind = FILE_ABSENT;
+	ret->real = path;
+	for (;;) {
+		char *slash = strrchr(head, '/');
+
+		if (!slash)
+			return;
+		*(slash == head ? slash + 1 : slash) = '\0';
+		if (realpath(head, real)) {
+			const char *rest = path + strlen(head);
+
+			ret->real = path_join(a, real, rest + (*rest == '/'));
+			return;
+		}
+		if (errno != ENOENT && errno != ENOTDIR) {
+			ret->kind = FILE_UNKNOWN;
+			ret->err = errno;
+			return;
+		}
+		if (slash == head)
+			return;
+	}
+}
+
+static void host_look(const struct view *v, struct arena *a, const char *path,
+		      struct view_entry *ret)
+{
+	char real[PATH_MAX];
+	struct stat st;
+
+	(void)v;
+	*ret = (struct view_entry){ .kind = FILE_UNKNOWN, .real = path };
+	if (realpath(path, real) && lstat(real, &st) == 0) {
+		ret->kind = kind_of(st.st_mode);
+		ret->real = arena_strdup(a, real);
+		ret->dev = st.st_dev;
+		ret->ino = st.st_ino;
+		return;
+	}
+	ret->err = errno;
+	if (errno == ENOENT || errno == ENOTDIR)
+		look_absent(a, path, ret);
+}
+
+static char *host_read(const struct view *v, struct arena *a, const char *path)
+{
+	_cleanup_free_ char *text = NULL;
+
+	(void)v;
+	if (fd_read_file(AT_FDCWD, path, VIEW_READ_MAX, &text, NULL) < 0)
+		return NULL;
+	return arena_strdup(a, text);
+}
+
+static int host_list(const struct view *v, struct arena *a, const char *path,
+		     const char *const **ret)
+{
+	DIR *dir = opendir(path);
+	const char **names = NULL;
+	size_t n = 0;
+	const struct dirent *d;
+
+	(void)v;
+	if (!dir)
+		return -errno;
+	while ((d = readdir(dir))) {
+		if (strcmp(d->d_name, ".") != 0 && strcmp(d->d_name, "..") != 0)
+			*ARENA_PUSH(a, names, n) = arena_strdup(a, d->d_name);
+	}
+	(void)closedir(dir);
+	*ret = names;
+	return n > INT_MAX ? -EOVERFLOW : (int)n;
+}
+
+const struct view path_host_view = {
+	.look = host_look,
+	.read = host_read,
+	.list = host_list,
+};

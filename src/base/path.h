@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Paths as text, and the view of the file system through which policy and
+ * plans look at it. The view is an interface so that compile() stays pure:
+ * tests give it a table, the program gives it the kernel.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+
+/* Absolute, lexically clean (no //, /./, trailing /; ".." resolved as text). base must be absolute. */
+char *path_absolute(struct arena *a, const char *base, const char *path);
+char *path_join(struct arena *a, const char *dir, const char *name);
+/* path == dir, or path lies below dir. Both clean and absolute. */
+bool path_within(const char *path, const char *dir);
+/* "/" -> 0, "/a" -> 1, "/a/b" -> 2 */
+unsigned path_depth(const char *path);
+/* Parent before child, siblings by byte order, subtrees contiguous ('/' sorts lowest). */
+int path_compare(const char *a, const char *b);
+
+enum file_kind {
+	FILE_ABSENT,
+	FILE_DIRECTORY,
+	FILE_REGULAR,
+	FILE_OTHER, /* device, socket, fifo */
+	FILE_UNKNOWN, /* could not be looked at: see err */
+};
+
+struct view_entry {
+	enum file_kind kind;
+	int err; /* errno for FILE_UNKNOWN */
+	/*
+	 * Canonical path: symlinks resolved. For an absent path, the canonical
+	 * form of the deepest existing ancestor plus the missing rest.
+	 */
+	const char *real;
+	uint64_t dev, ino;
+};
+
+struct view {
+	void (*look)(const struct view *v, struct arena *a, const char *path,
+		     struct view_entry *ret);
+	/* Text of a small file (git pointers), NULL when unreadable. */
+	char *(*read)(const struct view *v, struct arena *a, const char *path);
+	/*
+	 * Names in a directory (without . and ..), for expanding globs. Returns the
+	 * count, or -errno. Order unspecified.
+	 */
+	int (*list)(const struct view *v, struct arena *a, const char *path,
+		    const char *const **ret);
+	void *ctx;
+};
+
+/* The real file system of this process. */
+extern const struct view path_host_view;

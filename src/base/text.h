@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Small string helpers without locale, and the one way text from outside
+ * (file names, hosts, program output) reaches a terminal: escaped.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+
+bool text_starts(const char *s, const char *prefix);
+bool text_ends(const char *s, const char *suffix);
+char ascii_lower(char c);
+bool ascii_alpha(char c);
+bool ascii_digit(char c);
+bool ascii_alnum(char c);
+
+/*
+ * Decode one UTF-8 sequence of at most n bytes. Its length, or 0 when it is not
+ * valid (overlong, surrogate, out of range, cut short).
+ */
+size_t utf8_decode(const unsigned char *s, size_t n, uint32_t *ret);
+
+/*
+ * Append s with control bytes, invalid UTF-8, and bidirectional/zero-width
+ * characters written as \xNN, so that it can neither move a cursor nor forge a
+ * line. Newline and tab are escaped too.
+ */
+void text_append_safe(struct buf *b, const char *s);
+void text_append_safe_n(struct buf *b, const char *s, size_t n);
+
+/* Append s quoted for a POSIX shell: as it is when harmless, else in single quotes. */
+void text_append_shell(struct buf *b, const char *s);
+
+/* Optimal-string-alignment distance, capped: for "did you mean". */
+unsigned text_distance(const char *a, const char *b);
+
+/*
+ * Parsers: the whole string must be used; on failure *ret is unchanged and
+ * -EINVAL or -ERANGE comes back.
+ */
+int text_parse_u64(const char *s, uint64_t max, uint64_t *ret) NODISCARD;
+int text_parse_size(const char *s, uint64_t *ret_bytes)
+	NODISCARD; /* 512, 4k, 512m, 1.5g, 1t; KiB-based */
+int text_parse_duration(const char *s, uint64_t *ret_ms)
+	NODISCARD; /* 30, 1.5s, 500ms, 30m, 1h, 2d; plain = seconds */
+int text_parse_double(const char *s, double max, double *ret) NODISCARD; /* non-negative decimal */

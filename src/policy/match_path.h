@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Path patterns: `*` (no slash), `?` (one byte, no slash), `[set]` (ranges,
+ * `!` or `^` negates, no slash), `**` as a whole component (any number of
+ * components, also none). A backslash takes the next byte literally. Patterns
+ * and paths are absolute and clean. Matching is linear in practice: `*` and
+ * `**` backtrack to the last star of their kind only.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/error.h"
+
+/* Does the text hold pattern characters (unescaped)? */
+bool pattern_is_glob(const char *text);
+/* 0, or -EINVAL with the reason: unclosed set, empty set, "**" inside a component, trailing backslash. */
+int pattern_check(const char *pattern, struct error *e) NODISCARD;
+/* The whole path is matched. */
+bool pattern_matches(const char *pattern, const char *path);
+/* The path or one of its ancestors is matched: a rule on a directory covers what is below. */
+bool pattern_covers(const char *pattern, const char *path);
+/*
+ * Could a path strictly below `dir` match? (for expanding without visiting the
+ * whole tree)
+ */
+bool pattern_may_match_below(const char *pattern, const char *dir);
+/* Length of the leading part without pattern characters, up to and without the last '/' before the first one ("/a/b/ *.c" -> 4). "/" -> 1. */
+size_t pattern_fixed_len(const char *pattern);

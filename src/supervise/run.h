@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Run one command under a policy and wait for it: the supervisor.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "policy/policy.h"
+
+struct run_request {
+	const struct policy *policy;
+	char *const *argv; /* argv[0] is looked up on PATH of the command's environment */
+	char *const *environ_in;
+	const char *report_path; /* --report: file, "-" = stderr, NULL = none */
+	bool quiet;
+};
+
+struct run_result {
+	int exit_code; /* what ambit exits with (CONTRACT 4) */
+	int signal; /* the command died of it, else 0 */
+	uint64_t wall_ms, cpu_ms;
+	uint64_t max_rss; /* bytes, of the largest process */
+};
+
+/*
+ * 0 when the command was started (whatever became of it). Otherwise nothing
+ * was run; e->exit_code says how ambit exits (125, 126 or 127).
+ */
+int run_command(const struct run_request *req, struct run_result *ret, struct error *e) NODISCARD;
