@@ -92,6 +92,8 @@ static enum file_kind kind_of(mode_t mode)
 {
 	if (S_ISDIR(mode))
 		return FILE_DIRECTORY;
+	if (S_ISLNK(mode))
+		return FILE_LINK;
 	return S_ISREG(mode) ? FILE_REGULAR : FILE_OTHER;
 }
 
@@ -145,6 +147,16 @@ static void host_look(const struct view *v, struct arena *a, const char *path,
 		look_absent(a, path, ret);
 }
 
+static enum file_kind host_kind(const struct view *v, const char *path)
+{
+	struct stat st;
+
+	(void)v;
+	if (lstat(path, &st) == 0)
+		return kind_of(st.st_mode);
+	return errno == ENOENT || errno == ENOTDIR ? FILE_ABSENT : FILE_UNKNOWN;
+}
+
 static char *host_read(const struct view *v, struct arena *a, const char *path)
 {
 	_cleanup_free_ char *text = NULL;
@@ -177,6 +189,7 @@ static int host_list(const struct view *v, struct arena *a, const char *path,
 
 const struct view path_host_view = {
 	.look = host_look,
+	.kind = host_kind,
 	.read = host_read,
 	.list = host_list,
 };

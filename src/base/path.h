@@ -26,6 +26,7 @@ enum file_kind {
 	FILE_DIRECTORY,
 	FILE_REGULAR,
 	FILE_OTHER, /* device, socket, fifo */
+	FILE_LINK, /* symbolic link; only from view.kind(), view.look() follows them */
 	FILE_UNKNOWN, /* could not be looked at: see err */
 };
 
@@ -43,6 +44,8 @@ struct view_entry {
 struct view {
 	void (*look)(const struct view *v, struct arena *a, const char *path,
 		     struct view_entry *ret);
+	/* What stands at exactly this path: cheap, does not follow a final symlink. */
+	enum file_kind (*kind)(const struct view *v, const char *path);
 	/* Text of a small file (git pointers), NULL when unreadable. */
 	char *(*read)(const struct view *v, struct arena *a, const char *path);
 	/*

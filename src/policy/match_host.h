@@ -31,6 +31,8 @@ struct host {
 
 /* text/len as received: may hold any byte. 0 or -EINVAL with the reason in e. */
 int host_parse(const char *text, size_t len, struct host *ret, struct error *e) NODISCARD;
+/* The host of 4 or 16 address bytes (a resolver's answer, a peer). Mapped IPv6 becomes IPv4. */
+void host_from_addr(enum host_kind kind, const uint8_t *addr, struct host *ret);
 
 /* One entry of allowedDomains/deniedDomains. */
 struct host_rule {

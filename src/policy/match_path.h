@@ -11,11 +11,17 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/arena.h"
 #include "base/error.h"
 
 /* Does the text hold pattern characters (unescaped)? */
 bool pattern_is_glob(const char *text);
-/* 0, or -EINVAL with the reason: unclosed set, empty set, "**" inside a component, trailing backslash. */
+/* The path that a text without pattern characters names: backslashes taken away. */
+char *pattern_unescape(struct arena *a, const char *text);
+/*
+ * 0, or -EINVAL with the reason: unclosed or empty set, backward range, [:class:],
+ * "**" inside a component, backslash at the end of one. What fails here matches nothing.
+ */
 int pattern_check(const char *pattern, struct error *e) NODISCARD;
 /* The whole path is matched. */
 bool pattern_matches(const char *pattern, const char *path);
@@ -26,5 +32,9 @@ bool pattern_covers(const char *pattern, const char *path);
  * whole tree)
  */
 bool pattern_may_match_below(const char *pattern, const char *dir);
-/* Length of the leading part without pattern characters, up to and without the last '/' before the first one ("/a/b/ *.c" -> 4). "/" -> 1. */
+/*
+ * Length of the leading part without pattern characters, up to and without the
+ * last '/' before the first one: "/a/b/ *.c" -> 4, "/a/b" -> 4, "/" and "/ *" -> 1.
+ * A backslash ends it too: the part is a path as it stands.
+ */
 size_t pattern_fixed_len(const char *pattern);

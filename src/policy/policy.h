@@ -58,6 +58,7 @@ struct path_rule {
 	enum access access;
 	enum verdict verdict;
 	bool glob; /* path is a pattern (match_path.h) */
+	bool optional; /* a missing path is skipped (profiles) */
 	bool locked; /* managed deny: lower layers cannot re-open it */
 	const char *text; /* as written */
 	const char *path; /* absolute and clean, ~ expanded, symlinks kept */
@@ -81,6 +82,7 @@ struct protected_name {
 		pattern; /* relative, "/"-separated components, e.g. ".git/hooks", ".bashrc", ".vscode" */
 	const char *reason;
 	struct origin origin;
+	bool locked; /* nobody may lift it, and naming it in allowWrite does not help either */
 	bool lifted; /* settings lifted it; kept so that `policy` can show it */
 	struct origin lifted_by;
 };
@@ -128,6 +130,7 @@ struct ignore_rules {
 struct host_rule_entry { /* allowedDomains, deniedDomains */
 	struct host_rule rule; /* parsed once (match_host.h) */
 	const char *text;
+	const char *reason; /* deniedDomainReasons, or NULL */
 	bool locked;
 	struct origin origin;
 };
@@ -157,6 +160,7 @@ enum fallback_mode { FALLBACK_ENFORCE, FALLBACK_WARN };
 struct policy_network {
 	enum network_mode mode; /* never UNSET after policy_load() */
 	struct host_rules allowed, denied;
+	struct env_settings denied_reasons; /* as written; policy_load() copies them to `denied` */
 	struct text_rules denied_resolved; /* deniedResolvedAddresses */
 	struct text_rules unix_sockets; /* absolute paths */
 	bool allow_all_unix_sockets;
@@ -235,6 +239,8 @@ struct policy_inputs {
 	const char *project_file; /* found .ambit.json; NULL = none */
 	bool project_trusted;
 	const char *only_file; /* -s FILE: replaces user and project; missing is an error */
+	const char *only_text; /* its content where that is in memory already; else NULL */
+	size_t only_len;
 	const char *profile_dir; /* the shipped profiles */
 	const char *const *profile_dirs_user; /* NULL-terminated further places; may be NULL */
 	const struct setting_text *settings; /* environment first, then options, in order */
@@ -261,7 +267,12 @@ struct decision {
 void policy_decide_path(const struct policy *p, enum access access, const char *path,
 			struct decision *ret);
 
-/* The protected name that covers `path` below the writable directory `root`, or NULL. */
+/*
+ * The protected name that covers `path`, given that writing is allowed by a rule
+ * on `root`, or NULL. A name may begin above root (root ~/.claude, name
+ * .claude/settings.json) but must end below it: an allowWrite rule that names
+ * the very thing is taken at its word, unless the name is locked.
+ */
 const struct protected_name *policy_protected(const struct policy *p, const char *root,
 					      const char *path);
 
@@ -271,7 +282,8 @@ void policy_print_json(const struct policy *p, struct buf *out);
 
 /*
  * Environment for the command: name=value strings, NULL-terminated, built from
- * `environ` by the rules. `ret_dropped` (may be NULL) gets the names left out, with reasons.
+ * `environ` by the rules. `ret_dropped` (may be NULL) gets the names left out, the
+ * reason in origin.name.
  */
 char **policy_environment(const struct policy *p, struct arena *a, char *const *environ_in,
 			  struct text_rules *ret_dropped);

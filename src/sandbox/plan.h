@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A plan: what the native backend will do, as data. compile() makes it purely
- * from a policy and a view of the file system; it can be printed (`ambit
- * plan`) and compared (tests/plan) without privileges. The executor
- * (native/mounts.c and friends) carries it out inside the new namespaces and
- * decides nothing.
+ * A plan: what the native backend will do, as data. plan_compile() makes it
+ * purely from a policy and a view of the file system; it can be printed
+ * (`ambit plan`) and compared (tests/plan) without privileges. The executor
+ * (native/) carries it out inside the new namespaces and decides nothing.
  */
 #pragma once
 
@@ -19,7 +18,7 @@
 
 /*
  * One mount, at `path`. Applied in order: a parent always stands before its
- * children. Host trees are grabbed (open_tree) before anything is changed.
+ * children.
  */
 enum mount_kind {
 	MOUNT_RW, /* the host's own tree at this path, writable */
@@ -30,47 +29,44 @@ enum mount_kind {
 	MOUNT_PRIVATE, /* an empty writable directory of this sandbox's own, gone at the end */
 	MOUNT_DEV, /* minimal /dev */
 	MOUNT_PROC, /* /proc of the new pid namespace, kernel knobs read-only */
-	MOUNT_SYS, /* /sys read-only, with the revealing parts hidden */
+	MOUNT_KIND_MAX_,
 };
 
 struct mount_step {
 	enum mount_kind kind;
 	const char *path; /* canonical */
-	bool directory; /* what stands at path (file binds need a file) */
-	bool make_point; /* the mount point lies in a PRIVATE or HIDE_DIR tree and is made there */
+	bool directory; /* what stands there; a file is mounted on a file */
+	bool make_point; /* the mount point is made: it lies in a PRIVATE or HIDE_DIR tree */
 	uint32_t mode; /* MOUNT_PRIVATE: permissions */
 	uint64_t dev,
-		ino; /* host object seen by compile(): the executor refuses another (0 = unchecked) */
-	const char *why; /* rule text and origin, for `plan` and error messages */
+		ino; /* the host object that was judged; the executor refuses another (0 = any) */
+	const char *why; /* the rule and where it came from */
 };
 
 struct plan {
-	/* namespaces */
-	uint64_t clone_flags; /* CLONE_NEW* */
 	uint32_t uid, gid;
-	bool new_net;
-	bool loopback; /* bring lo up */
+	bool new_net; /* a network namespace of its own, with nothing but lo */
+	bool loopback; /* lo is up */
+	bool landlock; /* the second layer; the executor fails when the kernel has none */
+	const char *tty; /* the caller's terminal, shown as /dev/console; NULL = none */
+	const char *cwd;
+	char **env; /* NULL-terminated */
 
-	/* files */
-	bool root_writable; /* allowWrite "/": the tree is not made read-only */
+	bool root_writable; /* allowWrite "/": the tree is not made read-only as a whole */
 	struct mount_step *mounts;
 	size_t n_mounts;
-	const char *cwd;
 
-	/* Landlock: directories and files that may be written to (everything else is refused) */
-	const char **landlock_write;
-	size_t n_landlock_write;
-	bool landlock; /* required; the executor fails when the kernel has none */
+	/* Landlock: what may be written to below these, everything else is refused */
+	const char **writable;
+	size_t n_writable;
 
-	/* command */
-	char **env;
-	const char *hostname;
+	struct text_rules notes; /* what the user should know, one line each */
 };
 
 /* Facts about the caller that compile() needs; tests set them by hand. */
 struct plan_facts {
 	uint32_t uid, gid;
-	const char *tty; /* path of the caller's terminal, NULL = none */
+	const char *tty;
 	char *const *environ_in;
 	bool landlock; /* the kernel has Landlock */
 };
@@ -78,6 +74,15 @@ struct plan_facts {
 /* Pure. Fails when a rule cannot be enforced. */
 int plan_compile(struct arena *a, const struct policy *p, const struct plan_facts *facts,
 		 const struct view *view, const struct plan **ret, struct error *e) NODISCARD;
+
+/* The facts of this process. */
+void plan_gather_facts(struct arena *a, char *const *environ_in, struct plan_facts *ret);
+
+/*
+ * The one thing done on the host before compiling: a missing allowWrite
+ * directory is created where its parent exists.
+ */
+int plan_prepare(const struct policy *p, struct error *e) NODISCARD;
 
 void plan_print(const struct plan *plan, struct buf *out);
 void plan_print_json(const struct plan *plan, struct buf *out);

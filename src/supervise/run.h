@@ -21,6 +21,7 @@ struct run_request {
 struct run_result {
 	int exit_code; /* what ambit exits with (CONTRACT 4) */
 	int signal; /* the command died of it, else 0 */
+	bool timed_out; /* the time limit ended it */
 	uint64_t wall_ms, cpu_ms;
 	uint64_t max_rss; /* bytes, of the largest process */
 };

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/sys.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <linux/keyctl.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#ifndef SYS_open_tree
+#define SYS_open_tree 428
+#define SYS_move_mount 429
+#endif
+#ifndef SYS_clone3
+#define SYS_clone3 435
+#endif
+#ifndef SYS_close_range
+#define SYS_close_range 436
+#endif
+#ifndef SYS_openat2
+#define SYS_openat2 437
+#endif
+#ifndef SYS_mount_setattr
+#define SYS_mount_setattr 442
+#endif
+#ifndef SYS_landlock_create_ruleset
+#define SYS_landlock_create_ruleset 444
+#define SYS_landlock_add_rule 445
+#define SYS_landlock_restrict_self 446
+#endif
+
+#define LANDLOCK_VERSION_FLAG 1u
+#define LANDLOCK_PATH_BENEATH 1
+
+static int result(long r)
+{
+	return r < 0 ? -errno : (int)r;
+}
+
+int sys_openat2(int dirfd, const char *path, uint64_t flags, uint64_t mode, uint64_t resolve)
+{
+	struct {
+		uint64_t flags, mode, resolve;
+	} how = { flags, mode, resolve };
+
+	return result(syscall(SYS_openat2, dirfd, path, &how, sizeof(how)));
+}
+
+int sys_open_tree(int dirfd, const char *path, unsigned flags)
+{
+	return result(syscall(SYS_open_tree, dirfd, path, flags | O_CLOEXEC));
+}
+
+int sys_move_mount(int from_fd, int to_fd)
+{
+	return result(syscall(SYS_move_mount, from_fd, "", to_fd, "",
+			      SYS_MOVE_F_EMPTY_PATH | SYS_MOVE_T_EMPTY_PATH));
+}
+
+int sys_mount_setattr(int dirfd, const char *path, unsigned flags, uint64_t set, uint64_t clear,
+		      uint64_t propagation)
+{
+	struct {
+		uint64_t set, clear, propagation, userns_fd;
+	} attr = { set, clear, propagation, 0 };
+
+	return result(syscall(SYS_mount_setattr, dirfd, path, flags, &attr, sizeof(attr)));
+}
+
+pid_t sys_clone3(struct sys_clone_args *args)
+{
+	return result(syscall(SYS_clone3, args, sizeof(*args)));
+}
+
+int sys_pidfd_send_signal(int pidfd, int sig)
+{
+	return result(syscall(SYS_pidfd_send_signal, pidfd, sig, NULL, 0));
+}
+
+int sys_close_range(unsigned first, unsigned last, unsigned flags)
+{
+	return result(syscall(SYS_close_range, first, last, flags));
+}
+
+int sys_join_session_keyring(void)
+{
+	return result(syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL));
+}
+
+int sys_landlock_abi(void)
+{
+	int r = result(syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_VERSION_FLAG));
+
+	return r < 0 ? 0 : r;
+}
+
+int sys_landlock_create(const struct sys_landlock_ruleset *rules, size_t size)
+{
+	return result(syscall(SYS_landlock_create_ruleset, rules, size, 0));
+}
+
+int sys_landlock_add_path(int ruleset, int path_fd, uint64_t access)
+{
+	struct __attribute__((packed)) {
+		uint64_t access;
+		int32_t fd;
+	} beneath = { access, path_fd };
+
+	return result(syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_PATH_BENEATH, &beneath, 0));
+}
+
+int sys_landlock_restrict(int ruleset)
+{
+	return result(syscall(SYS_landlock_restrict_self, ruleset, 0));
+}
+
+int sys_drop_capabilities(void)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct none[2] = { { 0 } };
+
+	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0 && errno != EINVAL)
+		return -errno;
+	for (unsigned long cap = 0; cap < 64; cap++) {
+		if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0) {
+			if (errno == EINVAL)
+				break; /* past the last one */
+			return -errno;
+		}
+	}
+	return result(syscall(SYS_capset, &header, none));
+}

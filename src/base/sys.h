@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Kernel interfaces that the C library or the distribution's headers may not
+ * know yet: thin wrappers that return a result or -errno, and the few constants
+ * they need. Features are found by trying, never by version.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* openat2(2) */
+#define SYS_RESOLVE_NO_MAGICLINKS 0x02
+#define SYS_RESOLVE_NO_SYMLINKS 0x04
+#define SYS_RESOLVE_BENEATH 0x08
+
+/* mount API */
+#define SYS_OPEN_TREE_CLONE 1
+#define SYS_AT_RECURSIVE 0x8000
+#define SYS_MOVE_F_EMPTY_PATH 0x04
+#define SYS_MOVE_T_EMPTY_PATH 0x40
+#define SYS_MOUNT_RDONLY 0x01
+#define SYS_MOUNT_NOSUID 0x02
+#define SYS_MOUNT_NODEV 0x04
+#define SYS_MOUNT_NOEXEC 0x08
+
+/* Landlock */
+#define SYS_LANDLOCK_WRITE_FILE (1ULL << 1)
+#define SYS_LANDLOCK_REMOVE_DIR (1ULL << 4)
+#define SYS_LANDLOCK_REMOVE_FILE (1ULL << 5)
+#define SYS_LANDLOCK_MAKE_CHAR (1ULL << 6)
+#define SYS_LANDLOCK_MAKE_DIR (1ULL << 7)
+#define SYS_LANDLOCK_MAKE_REG (1ULL << 8)
+#define SYS_LANDLOCK_MAKE_SOCK (1ULL << 9)
+#define SYS_LANDLOCK_MAKE_FIFO (1ULL << 10)
+#define SYS_LANDLOCK_MAKE_BLOCK (1ULL << 11)
+#define SYS_LANDLOCK_MAKE_SYM (1ULL << 12)
+#define SYS_LANDLOCK_REFER (1ULL << 13) /* ABI 2 */
+#define SYS_LANDLOCK_TRUNCATE (1ULL << 14) /* ABI 3 */
+#define SYS_LANDLOCK_IOCTL_DEV (1ULL << 15) /* ABI 5 */
+#define SYS_LANDLOCK_SCOPE_ABSTRACT 1ULL /* ABI 6 */
+#define SYS_LANDLOCK_SCOPE_SIGNAL 2ULL /* ABI 6 */
+
+struct sys_landlock_ruleset {
+	uint64_t handled_fs, handled_net, scoped;
+};
+
+struct sys_clone_args {
+	uint64_t flags, pidfd, child_tid, parent_tid, exit_signal, stack, stack_size, tls, set_tid,
+		set_tid_size, cgroup;
+};
+
+int sys_openat2(int dirfd, const char *path, uint64_t flags, uint64_t mode, uint64_t resolve);
+int sys_open_tree(int dirfd, const char *path, unsigned flags);
+int sys_move_mount(int from_fd, int to_fd); /* both by fd, nothing by name */
+/* propagation: MS_PRIVATE, or 0 for no change */
+int sys_mount_setattr(int dirfd, const char *path, unsigned flags, uint64_t set, uint64_t clear,
+		      uint64_t propagation);
+pid_t sys_clone3(struct sys_clone_args *args);
+int sys_pidfd_send_signal(int pidfd, int sig);
+int sys_close_range(unsigned first, unsigned last, unsigned flags);
+int sys_join_session_keyring(void);
+
+int sys_landlock_abi(void); /* 0 = no Landlock */
+int sys_landlock_create(const struct sys_landlock_ruleset *rules, size_t size);
+int sys_landlock_add_path(int ruleset, int path_fd, uint64_t access);
+int sys_landlock_restrict(int ruleset);
+
+/* All capability sets, the bounding set and the ambient set emptied. */
+int sys_drop_capabilities(void);

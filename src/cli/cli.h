@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The command line: a table of commands over the libraries. A command returns
+ * 0 and its exit status, or -errno with the error that main() prints, once.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/error.h"
+#include "cli/options.h"
+#include "policy/policy.h"
+
+enum {
+	EXIT_DENIED = 1, /* explain: denied; check: something is missing */
+	EXIT_AMBIT = 125, /* ambit itself failed or refused */
+	EXIT_NOT_EXECUTABLE = 126,
+	EXIT_NOT_FOUND = 127,
+};
+
+struct invocation {
+	struct arena *arena;
+	const struct command *command;
+	struct options options;
+	char *const *environ_in;
+};
+
+typedef int command_fn(const struct invocation *inv, int *ret_status, struct error *e);
+
+struct command {
+	const char *name;
+	command_fn *run; /* NULL: belongs to a later version, shown nowhere */
+	unsigned groups; /* of options */
+	bool takes_command; /* options end at the first word */
+	const char *usage; /* after the name; one line per form */
+	const char *help;
+};
+
+extern const struct command commands_table[];
+extern const size_t commands_count;
+
+const struct command *command_find(const char *name);
+/* The error for a word that is not a command. */
+int command_refuse(struct arena *a, const char *word, struct error *e);
+
+command_fn cmd_run, cmd_policy, cmd_explain, cmd_plan, cmd_check, cmd_wrap, cmd_trust, cmd_help;
+
+/* help.c */
+void help_overview(struct buf *out);
+void help_command(const struct command *c, struct buf *out);
+void help_usage(struct buf *out); /* a few lines */
+/* Tab-separated, for completion and tools/checkdocs.py. */
+void help_list_options(struct buf *out);
+void help_list_settings(struct buf *out);
+
+/* output.c */
+int output_write(const struct buf *b, struct error *e) NODISCARD; /* to stdout */
+/* Text from outside, escaped to one harmless line. */
+const char *output_safe(struct arena *a, const char *s);
+
+/*
+ * invocation.c: the policy that options, environment and files make, and one
+ * more setting after them (NULL = none).
+ */
+int invocation_policy(const struct invocation *inv, const struct setting_text *extra,
+		      const struct policy **ret, struct error *e) NODISCARD;
+/* What the policy has to say to the user, as warnings. */
+void invocation_notes(const struct invocation *inv, const struct policy *p);
+/* The command to run: the words, or the shell for -c. -EINVAL without any. */
+int invocation_argv(const struct invocation *inv, char *const **ret, struct error *e) NODISCARD;
+/* No words are taken. */
+int invocation_no_words(const struct invocation *inv, struct error *e) NODISCARD;
+/* The backend that the policy asks for exists in this version (native, auto or none). */
+int invocation_check_backend(const struct policy *p, struct error *e) NODISCARD;

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+
+#include "base/buf.h"
+#include "cli/cli.h"
+#include "sandbox/plan.h"
+
+int cmd_plan(const struct invocation *inv, int *ret_status, struct error *e)
+{
+	_cleanup_buf_ struct buf out = BUF_INIT(BUF_MAX_TEXT);
+	const struct policy *p;
+	struct plan_facts facts;
+	const struct plan *plan;
+	char *const *argv;
+	int r = invocation_argv(inv, &argv, e);
+
+	(void)ret_status;
+	if (r == 0)
+		r = invocation_policy(inv, NULL, &p, e);
+	if (r == 0)
+		r = invocation_check_backend(p, e);
+	if (r < 0)
+		return r;
+	invocation_notes(inv, p);
+	if (!p->enabled || p->backend == BACKEND_NONE)
+		return error_set(e, EINVAL,
+				 "there is nothing to plan: the policy asks for no sandbox");
+	plan_gather_facts(inv->arena, inv->environ_in, &facts);
+	r = plan_compile(inv->arena, p, &facts, &path_host_view, &plan, e);
+	if (r < 0)
+		return r;
+	if (inv->options.json)
+		plan_print_json(plan, &out);
+	else
+		plan_print(plan, &out);
+	return output_write(&out, e);
+}

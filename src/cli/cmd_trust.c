@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ambit trust: shows what a project's settings file widens and records the file
+ * as it is. Any later change to it takes the trust away again.
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/text.h"
+#include "cli/cli.h"
+#include "cli/inputs.h"
+#include "policy/trust.h"
+
+static int find_project(const struct invocation *inv, struct policy_inputs *ret, struct error *e)
+{
+	struct options o = inv->options;
+	int r;
+
+	if (o.n_words > 1)
+		return error_set(e, EINVAL, "trust takes one directory");
+	if (o.n_words == 1)
+		o.chdir = o.words[0];
+	r = inputs_gather(inv->arena, &o, inv->environ_in, ret, e);
+	if (r < 0)
+		return r;
+	if (ret->only_file)
+		return error_set(e, EINVAL,
+				 "AMBIT_SETTINGS is set, so that no project's settings are used");
+	if (!ret->project_file)
+		return error_set(e, ENOENT, "no .ambit.json or .ambit.yaml found from %s upwards",
+				 ret->cwd);
+	return 0;
+}
+
+/* What the loader left out of the untrusted file is what trust lets in. */
+static void show_widening(const struct policy *p, const char *file, struct buf *out)
+{
+	size_t shown = 0;
+
+	for (size_t i = 0; i < p->notes.n; i++) {
+		const char *text = p->notes.v[i].text, *advice = strstr(text, " (accept with");
+
+		if (p->notes.v[i].origin.layer != LAYER_PROJECT)
+			continue;
+		text_append_safe_n(out, text, advice ? (size_t)(advice - text) : strlen(text));
+		buf_putc(out, '\n');
+		shown++;
+	}
+	text_append_safe(out, file);
+	buf_puts(out, shown > 0 ? ": this counts from now on, until the file changes\n"
+				: ": trusted until it changes; now it widens nothing\n");
+}
+
+static bool same_file(const struct stat *a, const struct stat *b)
+{
+	return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
+	       a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec &&
+	       a->st_ctim.tv_sec == b->st_ctim.tv_sec && a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
+}
+
+int cmd_trust(const struct invocation *inv, int *ret_status, struct error *e)
+{
+	_cleanup_buf_ struct buf out = BUF_INIT(BUF_MAX_TEXT);
+	struct policy_inputs in;
+	const struct policy *p;
+	struct stat before, after;
+	int r = find_project(inv, &in, e);
+
+	(void)ret_status;
+	if (r < 0)
+		return r;
+	if (stat(in.project_file, &before) < 0)
+		return error_set(e, errno, "%s: %s", in.project_file, strerror(errno));
+	in.project_trusted = false;
+	r = policy_load(inv->arena, &in, &p, e);
+	if (r < 0)
+		return r;
+	show_widening(p, in.project_file, &out);
+	/* what is recorded must be what is shown */
+	if (stat(in.project_file, &after) < 0 || !same_file(&before, &after))
+		return error_set(e, EAGAIN, "%s changed meanwhile: not trusted", in.project_file);
+	r = trust_add(inputs_trust_store(inv->arena, inv->environ_in, in.home), in.project_file, e);
+	if (r < 0)
+		return r;
+	return output_write(&out, e);
+}

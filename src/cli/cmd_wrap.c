@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ambit wrap: one line for a POSIX shell that does what `ambit run` would do
+ * here and now, wherever it is run. The words come back exactly as they were
+ * given, whatever bytes they hold.
+ */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "cli/cli.h"
+#include "cli/inputs.h"
+
+/*
+ * A word with a newline or another control byte, still on one line: everything
+ * doubtful becomes an octal escape for printf %b, so nothing is left that a
+ * shell could read otherwise. $'...' would be shorter, but dash has none.
+ */
+static void append_escaped(struct buf *b, const char *s)
+{
+	buf_puts(b, "\"$(printf %b '");
+	for (; *s; s++) {
+		if (ascii_alnum(*s) || strchr(" _./:@+,-=", *s))
+			buf_putc(b, *s);
+		else
+			buf_printf(b, "\\0%03o", (unsigned)(unsigned char)*s);
+	}
+	buf_puts(b, "')\"");
+}
+
+static bool has_control(const char *s)
+{
+	for (; *s; s++) {
+		if ((unsigned char)*s < 0x20 || *s == 0x7f)
+			return true;
+	}
+	return false;
+}
+
+static void append_word(struct buf *b, const char *s)
+{
+	/* $(...) drops newlines at the end: such a word is quoted as it is */
+	if (has_control(s) && !text_ends(s, "\n"))
+		append_escaped(b, s);
+	else
+		text_append_shell(b, s);
+}
+
+static void append_option(struct buf *b, const char *name, const char *value)
+{
+	buf_printf(b, " --%s", name);
+	if (!value)
+		return;
+	buf_putc(b, ' ');
+	append_word(b, value);
+}
+
+/* Rules and profiles are relative to --chdir, other files to where the caller is. */
+static int portable_value(struct arena *a, const struct option_use *use, const char **ret,
+			  struct error *e)
+{
+	*ret = use->value;
+	if (!use->option->file || strcmp(use->value, "-") == 0 || strcmp(use->value, "none") == 0)
+		return 0;
+	return inputs_caller_path(a, use->value, ret, e);
+}
+
+static int append_options(const struct invocation *inv, const struct policy *p, struct buf *b,
+			  struct error *e)
+{
+	append_option(b, "chdir", p->cwd);
+	for (size_t i = 0; i < inv->options.n_uses; i++) {
+		const struct option_use *use = &inv->options.uses[i];
+		const char *value = NULL;
+
+		if (strcmp(use->option->name, "chdir") == 0)
+			continue;
+		if (use->value) {
+			int r = portable_value(inv->arena, use, &value, e);
+			if (r < 0)
+				return r;
+		}
+		append_option(b, use->option->name, value);
+	}
+	return 0;
+}
+
+int cmd_wrap(const struct invocation *inv, int *ret_status, struct error *e)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(BUF_MAX_TEXT);
+	const struct policy *p;
+	char *const *argv;
+	const char *self;
+	int r = invocation_argv(inv, &argv, e);
+
+	(void)ret_status;
+	if (r == 0)
+		r = inputs_self(inv->arena, &self, e);
+	/* a line that would be refused is refused now */
+	if (r == 0)
+		r = invocation_policy(inv, NULL, &p, e);
+	if (r == 0)
+		r = invocation_check_backend(p, e);
+	if (r < 0)
+		return r;
+	if (access(self, X_OK) < 0)
+		return error_set(e, errno, "%s: %s", self, strerror(errno));
+	append_word(&b, self);
+	buf_puts(&b, " run");
+	r = append_options(inv, p, &b, e);
+	if (r < 0)
+		return r;
+	if (!inv->options.shell) {
+		buf_puts(&b, " --");
+		for (; *argv; argv++) {
+			buf_putc(&b, ' ');
+			append_word(&b, *argv);
+		}
+	}
+	buf_putc(&b, '\n');
+	return output_write(&b, e);
+}

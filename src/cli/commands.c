@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The one table of commands. Names of later versions are in it so that they
+ * are answered as such instead of as an unknown word.
+ */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "cli/inputs.h"
+
+#define SHARED (GROUP_GENERAL | GROUP_POLICY)
+
+/* clang-format off */
+const struct command commands_table[] = {
+	{ "run", cmd_run, SHARED | GROUP_SHELL | GROUP_JSON, true,
+	  "[OPTIONS] [--] COMMAND [ARG...]\n[OPTIONS] -c STRING",
+	  "run a command in the sandbox" },
+	{ "check", cmd_check, GROUP_GENERAL | GROUP_JSON | GROUP_ATTACK, false,
+	  "[--json] [--attack]",
+	  "what this machine can enforce, what is missing and how to mend it" },
+	{ "policy", cmd_policy, SHARED | GROUP_JSON | GROUP_SCHEMA, false,
+	  "[OPTIONS] [--json]\n--schema",
+	  "the resolved policy, each rule with where it came from" },
+	{ "explain", cmd_explain, SHARED | GROUP_JSON, false,
+	  "[OPTIONS] read|write|connect|unix TARGET",
+	  "whether something is allowed, and the rule that decides" },
+	{ "plan", cmd_plan, SHARED | GROUP_SHELL | GROUP_JSON, true,
+	  "[OPTIONS] [--json] [--] COMMAND [ARG...]",
+	  "what run would do; runs nothing" },
+	{ "wrap", cmd_wrap, SHARED | GROUP_SHELL, true,
+	  "[OPTIONS] [--] COMMAND [ARG...]\n[OPTIONS] -c STRING",
+	  "print a shell line that runs the command in the sandbox" },
+	{ "trust", cmd_trust, GROUP_GENERAL, false, "[DIR]",
+	  "let a project's own settings widen the policy, until they change" },
+	{ "help", cmd_help, GROUP_GENERAL, false, "[COMMAND]", "show this, or the help of a command" },
+	{ .name = "learn" },
+	{ .name = "log" },
+	{ .name = "mcp" },
+	{ .name = "agent" },
+};
+/* clang-format on */
+const size_t commands_count = ARRAY_LEN(commands_table);
+
+const struct command *command_find(const char *name)
+{
+	for (size_t i = 0; i < commands_count; i++) {
+		if (strcmp(commands_table[i].name, name) == 0)
+			return &commands_table[i];
+	}
+	return NULL;
+}
+
+int command_refuse(struct arena *a, const char *word, struct error *e)
+{
+	const char *shown = output_safe(a, word);
+	struct nearest near = { 0 };
+
+	if (word[0] == '-')
+		return error_set(
+			e, EINVAL,
+			"%s: options follow the command, as in: ambit run [OPTIONS] -- COMMAND",
+			shown);
+	for (size_t i = 0; i < commands_count; i++) {
+		if (commands_table[i].run)
+			nearest_try(&near, word, commands_table[i].name);
+	}
+	if (near.name)
+		return error_set(e, EINVAL, "unknown command '%s'; did you mean: ambit %s?", shown,
+				 near.name);
+	if (inputs_find_program(a, environ, word))
+		return error_set(e, EINVAL,
+				 "unknown command '%s'; to run it in the sandbox: ambit run -- %s",
+				 shown, shown);
+	return error_set(e, EINVAL, "unknown command '%s' (see: ambit help)", shown);
+}

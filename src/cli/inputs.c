@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where settings come from. Trust boundary: the environment and the options are
+ * the caller's word and may widen; the managed file has a fixed place that
+ * nothing here can move; a project's file comes with the code that is about to
+ * be sandboxed, so it is only ever passed on as such, with what `ambit trust` has
+ * recorded about it. A place that cannot be looked at is not taken for empty.
+ */
+#include "cli/inputs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/text.h"
+#include "policy/trust.h"
+
+#define PASSWD_MAX ((size_t)4 << 20)
+#define PATH_DEFAULT "/usr/local/bin:/usr/bin:/bin"
+
+/* Variables that stand for settings. */
+static const struct {
+	const char *name, *key;
+} variables[] = {
+	{ "AMBIT_ALLOWED_DOMAINS", "network.allowedDomains" },
+	{ "AMBIT_FALLBACK", "fallback" },
+	{ "AMBIT_BACKEND", "backend" },
+};
+
+const char *inputs_variable(char *const *environ_in, const char *name)
+{
+	size_t n = strlen(name);
+
+	for (; *environ_in; environ_in++) {
+		const char *v = *environ_in;
+
+		if (strncmp(v, name, n) == 0 && v[n] == '=')
+			return v[n + 1] ? v + n + 1 : NULL;
+	}
+	return NULL;
+}
+
+int inputs_working_directory(struct arena *a, char *const *environ_in, const char **ret,
+			     struct error *e)
+{
+	const char *pwd = inputs_variable(environ_in, "PWD");
+	struct stat here, there;
+	char path[PATH_MAX];
+
+	if (pwd && pwd[0] == '/' && stat(".", &here) == 0 && stat(pwd, &there) == 0 &&
+	    here.st_dev == there.st_dev && here.st_ino == there.st_ino) {
+		*ret = path_absolute(a, "/", pwd);
+		/* "/link/.." is not "/" to the kernel: the clean text must still be the place */
+		if (stat(*ret, &there) == 0 && here.st_dev == there.st_dev &&
+		    here.st_ino == there.st_ino)
+			return 0;
+	}
+	/* the kernel's "(unreachable)/x" is no path */
+	if (!getcwd(path, sizeof(path)) || path[0] != '/')
+		return error_set(e, errno ? errno : ENOENT,
+				 "the working directory cannot be named: it was removed or lies "
+				 "outside the file system");
+	*ret = arena_strdup(a, path);
+	return 0;
+}
+
+int inputs_caller_path(struct arena *a, const char *path, const char **ret, struct error *e)
+{
+	char here[PATH_MAX];
+
+	if (path[0] == '/') {
+		*ret = path;
+		return 0;
+	}
+	if (!getcwd(here, sizeof(here)) || here[0] != '/')
+		return error_set(e, ENOENT, "%s: the working directory cannot be named", path);
+	*ret = path_join(a, here, path);
+	return 0;
+}
+
+/* The sixth field of the line whose third is uid: name:x:uid:gid:gecos:home:shell */
+static const char *passwd_home(struct arena *a, const char *passwd, unsigned uid)
+{
+	while (*passwd) {
+		size_t len = strcspn(passwd, "\n");
+		const char *field = passwd;
+		uint64_t id = 0;
+
+		for (unsigned i = 0; i < 6; i++) {
+			size_t n = strcspn(field, ":\n");
+
+			if (i == 2 &&
+			    (text_parse_u64(arena_strndup(a, field, n), UINT32_MAX, &id) ||
+			     id != uid))
+				break;
+			if (i == 5 && field[0] == '/')
+				return arena_strndup(a, field, n);
+			if (field[n] != ':')
+				break;
+			field += n + 1;
+		}
+		passwd += len + (passwd[len] == '\n');
+	}
+	return NULL;
+}
+
+const char *inputs_home(struct arena *a, const char *home_variable, const char *passwd,
+			unsigned uid)
+{
+	const char *home = home_variable;
+
+	if (!home || home[0] != '/')
+		home = passwd ? passwd_home(a, passwd, uid) : NULL;
+	return home ? path_absolute(a, "/", home) : NULL;
+}
+
+/* The program is static: getpwuid() would want the loader. */
+static int find_home(struct arena *a, char *const *environ_in, const char **ret, struct error *e)
+{
+	const char *variable = inputs_variable(environ_in, "HOME");
+	_cleanup_free_ char *passwd = NULL;
+
+	if (!variable || variable[0] != '/')
+		(void)!fd_read_file(AT_FDCWD, "/etc/passwd", PASSWD_MAX, &passwd, NULL);
+	*ret = inputs_home(a, variable, passwd, getuid());
+	if (!*ret)
+		return error_set(
+			e, ENOENT,
+			"the home directory is unknown, so its secrets cannot be hidden: set HOME");
+	return 0;
+}
+
+/* $variable when it is absolute, as the XDG specification wants, else ~/rest. */
+static const char *xdg_dir(struct arena *a, char *const *environ_in, const char *variable,
+			   const char *home, const char *rest)
+{
+	const char *dir = inputs_variable(environ_in, variable);
+
+	return dir && dir[0] == '/' ? path_absolute(a, "/", dir) : path_join(a, home, rest);
+}
+
+const char *inputs_trust_store(struct arena *a, char *const *environ_in, const char *home)
+{
+	return path_join(a, xdg_dir(a, environ_in, "XDG_STATE_HOME", home, ".local/state"),
+			 "ambit/trust");
+}
+
+/* 1, 0 or -errno, by one system call: this is asked for every parent at every start. */
+static int is_there(const char *path)
+{
+	struct stat st;
+
+	if (lstat(path, &st) == 0)
+		return 1;
+	return errno == ENOENT || errno == ENOTDIR ? 0 : -errno;
+}
+
+/*
+ * dir/stem.json or dir/stem.yaml. Both at once would leave one unread: an error.
+ * What cannot be looked at is one too: it may hold rules.
+ */
+static int find_settings(struct arena *a, const char *dir, const char *stem, const char **ret,
+			 struct error *e)
+{
+	static const char *const endings[] = { "json", "yaml" };
+
+	*ret = NULL;
+	for (size_t i = 0; i < ARRAY_LEN(endings); i++) {
+		const char *path = path_join(a, dir, arena_printf(a, "%s.%s", stem, endings[i]));
+		int r = is_there(path);
+
+		if (r < 0)
+			return error_set(e, -r, "%s: %s", path, strerror(-r));
+		if (r == 0)
+			continue;
+		if (*ret)
+			return error_set(e, EEXIST, "both %s and %s exist: only one may", *ret,
+					 path);
+		*ret = path;
+	}
+	return 0;
+}
+
+static const char *parent_of(struct arena *a, const char *dir)
+{
+	const char *slash = strrchr(dir, '/');
+
+	return slash == dir ? "/" : arena_strndup(a, dir, (size_t)(slash - dir));
+}
+
+/* The highest directory whose settings file counts for `dir`. */
+static const char *project_top(struct arena *a, const char *dir, const char *home)
+{
+	const char *below_home = dir;
+
+	for (const char *d = dir;; d = parent_of(a, d)) {
+		if (is_there(path_join(a, d, ".git")) != 0)
+			return d;
+		if (strcmp(d, home) != 0 && path_within(d, home))
+			below_home = d;
+		if (strcmp(d, "/") == 0)
+			return below_home;
+	}
+}
+
+int inputs_project_file(struct arena *a, const char *dir, const char *home, const char **ret,
+			struct error *e)
+{
+	const char *top = project_top(a, dir, home);
+
+	for (const char *d = dir;; d = parent_of(a, d)) {
+		int r = find_settings(a, d, ".ambit", ret, e);
+
+		if (r < 0 || *ret || strcmp(d, top) == 0)
+			return r;
+	}
+}
+
+int inputs_self(struct arena *a, const char **ret, struct error *e)
+{
+	char path[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
+
+	if (n < 0)
+		return error_set(e, errno, "/proc/self/exe: %s", strerror(errno));
+	path[n] = '\0';
+	*ret = arena_strdup(a, path);
+	return 0;
+}
+
+/* The shipped profiles, found from where the program lies: build tree or relocated install. */
+static const char *find_profiles(struct arena *a)
+{
+	const char *self;
+
+	if (inputs_self(a, &self, NULL) < 0)
+		return NULL;
+	if (path_within(self, AMBIT_BUILD_DIR))
+		return AMBIT_SOURCE_PROFILES;
+	return path_absolute(a, parent_of(a, self), AMBIT_PROFILES_FROM_BIN);
+}
+
+char *inputs_find_program(struct arena *a, char *const *environ_in, const char *name)
+{
+	const char *path = inputs_variable(environ_in, "PATH");
+
+	if (!path)
+		path = PATH_DEFAULT;
+	while (*path && *name && !strchr(name, '/')) {
+		size_t n = strcspn(path, ":");
+		char *file = arena_printf(a, "%.*s/%s", (int)n, path, name);
+		struct stat st;
+
+		/* a relative entry would be another program in every directory */
+		if (path[0] == '/' && stat(file, &st) == 0 && S_ISREG(st.st_mode) &&
+		    access(file, X_OK) == 0)
+			return file;
+		path += n + (path[n] == ':');
+	}
+	return NULL;
+}
+
+static void push_setting(struct arena *a, const struct setting_text *like, const char *value,
+			 struct setting_text **v, size_t *n)
+{
+	struct setting_text *s = ARENA_PUSH(a, *v, *n);
+
+	*s = *like;
+	s->value = value;
+}
+
+/* AMBIT_NO_SANDBOX=1 is the setting `enabled: false`, so that what locks the one locks the other. */
+static int push_no_sandbox(struct arena *a, char *const *environ_in, struct policy_inputs *in,
+			   struct setting_text **v, struct error *e)
+{
+	static const struct setting_text off = { .key = "enabled",
+						 .source = "AMBIT_NO_SANDBOX",
+						 .layer = LAYER_ENVIRONMENT };
+	const char *value = inputs_variable(environ_in, "AMBIT_NO_SANDBOX");
+
+	if (!value || strcmp(value, "0") == 0)
+		return 0;
+	if (strcmp(value, "1") != 0)
+		return error_set(e, EINVAL, "AMBIT_NO_SANDBOX must be 0 or 1");
+	push_setting(a, &off, "false", v, &in->n_settings);
+	return 0;
+}
+
+static void push_variables(struct arena *a, char *const *environ_in, struct policy_inputs *in,
+			   struct setting_text **v)
+{
+	for (size_t i = 0; i < ARRAY_LEN(variables); i++) {
+		const struct setting_text like = { .key = variables[i].key,
+						   .source = variables[i].name,
+						   .layer = LAYER_ENVIRONMENT };
+		const char *value = inputs_variable(environ_in, variables[i].name);
+
+		if (value)
+			push_setting(a, &like, value, v, &in->n_settings);
+	}
+}
+
+static void push_use(struct arena *a, const struct option_use *use, struct policy_inputs *in,
+		     struct setting_text **v)
+{
+	const struct option *o = use->option;
+	struct setting_text like = { .key = o->key,
+				     .source = arena_printf(a, "--%s", o->name),
+				     .layer = LAYER_OPTION };
+
+	if (o->effect == OPTION_SETTING) {
+		push_setting(a, &like, use->value ? use->value : o->value, v, &in->n_settings);
+	} else if (o->effect == OPTION_SET) {
+		size_t len = strcspn(use->value, "=");
+
+		like.key = arena_strndup(a, use->value, len);
+		push_setting(a, &like, use->value + len + 1, v, &in->n_settings);
+	}
+}
+
+static int gather_settings(struct arena *a, const struct options *o, char *const *environ_in,
+			   struct policy_inputs *in, struct error *e)
+{
+	struct setting_text *v = NULL;
+	int r;
+
+	push_variables(a, environ_in, in, &v);
+	r = push_no_sandbox(a, environ_in, in, &v, e);
+	for (size_t i = 0; i < o->n_uses; i++)
+		push_use(a, &o->uses[i], in, &v);
+	in->settings = v;
+	return r;
+}
+
+/* --chdir as the kernel understands it, or where we are. */
+static int gather_cwd(struct arena *a, const struct options *o, char *const *environ_in,
+		      struct policy_inputs *in, struct error *e)
+{
+	char path[PATH_MAX];
+	struct stat st;
+
+	if (!o->chdir)
+		return inputs_working_directory(a, environ_in, &in->cwd, e);
+	if (!realpath(o->chdir, path) || stat(path, &st) < 0)
+		return error_set(e, errno, "--chdir %s: %s", o->chdir, strerror(errno));
+	if (!S_ISDIR(st.st_mode))
+		return error_set(e, ENOTDIR, "--chdir %s: %s", o->chdir, strerror(ENOTDIR));
+	in->cwd = arena_strdup(a, path);
+	return 0;
+}
+
+/* The user's and the project's files, or the one given instead of them. */
+static int gather_files(struct arena *a, const struct options *o, char *const *environ_in,
+			struct policy_inputs *in, struct error *e)
+{
+	const char *config = xdg_dir(a, environ_in, "XDG_CONFIG_HOME", in->home, ".config");
+	const char *only =
+		o->settings ? o->settings : inputs_variable(environ_in, "AMBIT_SETTINGS");
+	const char **dirs = arena_array(a, 2, sizeof(*dirs));
+	struct view_entry cwd, home;
+	int r;
+
+	config = path_join(a, config, "ambit");
+	dirs[0] = path_join(a, config, "profiles");
+	in->profile_dirs_user = dirs;
+	in->profile_dir = find_profiles(a);
+	r = find_settings(a, INPUTS_MANAGED_DIR, "settings", &in->managed_file, e);
+	if (r < 0)
+		return r;
+	if (only)
+		return inputs_caller_path(a, only, &in->only_file, e);
+	r = find_settings(a, config, "settings", &in->user_file, e);
+	if (r < 0)
+		return r;
+	in->view->look(in->view, a, in->cwd, &cwd);
+	in->view->look(in->view, a, in->home, &home);
+	r = inputs_project_file(a, cwd.real, home.real, &in->project_file, e);
+	if (r < 0 || !in->project_file)
+		return r;
+	return trust_check(inputs_trust_store(a, environ_in, in->home), in->project_file,
+			   &in->project_trusted, e);
+}
+
+int inputs_gather(struct arena *a, const struct options *o, char *const *environ_in,
+		  struct policy_inputs *ret, struct error *e)
+{
+	struct policy_inputs in = { .view = &path_host_view };
+	int r = gather_cwd(a, o, environ_in, &in, e);
+
+	if (r == 0)
+		r = find_home(a, environ_in, &in.home, e);
+	if (r == 0)
+		r = gather_files(a, o, environ_in, &in, e);
+	if (r == 0)
+		r = gather_settings(a, o, environ_in, &in, e);
+	if (r == 0)
+		*ret = in;
+	return r;
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From options, environment and the places of the machine to the inputs of
+ * policy_load(). This is the only file that knows where settings live.
+ */
+#pragma once
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/path.h"
+#include "cli/options.h"
+#include "policy/policy.h"
+
+#define INPUTS_MANAGED_DIR "/etc/ambit" /* not to be moved by any variable or option */
+
+/* The variable's value; NULL when it is unset or empty. */
+const char *inputs_variable(char *const *environ_in, const char *name);
+
+/* The caller's directory as it calls it ($PWD) when that is true, else as the kernel does. */
+int inputs_working_directory(struct arena *a, char *const *environ_in, const char **ret,
+			     struct error *e) NODISCARD;
+
+/*
+ * A file named relative to the caller's directory, absolute. Not cleaned: ".."
+ * stays the kernel's, and /dev/fd/63 of a shell's <(...) stays what it is.
+ */
+int inputs_caller_path(struct arena *a, const char *path, const char **ret, struct error *e)
+	NODISCARD;
+
+/* $HOME, or the home directory that passwd (text of /etc/passwd) has for uid. NULL = unknown. */
+const char *inputs_home(struct arena *a, const char *home_variable, const char *passwd,
+			unsigned uid);
+
+/*
+ * The project's settings file for a canonical directory: here, or in the nearest
+ * parent up to the top of the git work tree, or (without one) below the home
+ * directory. NULL = none.
+ */
+int inputs_project_file(struct arena *a, const char *dir, const char *home, const char **ret,
+			struct error *e) NODISCARD;
+
+/* Where `ambit trust` keeps its records. */
+const char *inputs_trust_store(struct arena *a, char *const *environ_in, const char *home);
+
+/* This program's own file, absolute. */
+int inputs_self(struct arena *a, const char **ret, struct error *e) NODISCARD;
+
+/* An executable file of this name in an absolute directory of PATH; NULL = none. */
+char *inputs_find_program(struct arena *a, char *const *environ_in, const char *name);
+
+/* Everything. -ENOENT and the like name the place. */
+int inputs_gather(struct arena *a, const struct options *o, char *const *environ_in,
+		  struct policy_inputs *ret, struct error *e) NODISCARD;

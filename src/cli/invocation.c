@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What several commands make of their options: the policy, the command to run. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "cli/cli.h"
+#include "cli/inputs.h"
+#include "policy/schema.h"
+
+/* -v and --debug: where the policy comes from. Values may be secrets and are not shown. */
+static void tell_sources(const struct policy_inputs *in)
+{
+	if (in->managed_file)
+		log_info("managed settings: %s", in->managed_file);
+	if (in->user_file)
+		log_info("user settings: %s", in->user_file);
+	if (in->project_file)
+		log_info("project settings: %s (%s)", in->project_file,
+			 in->project_trusted ? "trusted" : "may only narrow");
+	if (in->only_file)
+		log_info("settings: %s", in->only_file);
+	log_debug("directory %s, home %s, profiles in %s", in->cwd, in->home,
+		  in->profile_dir ? in->profile_dir : "no place");
+	for (size_t i = 0; i < in->n_settings; i++)
+		log_debug("%s sets %s", in->settings[i].source, in->settings[i].key);
+}
+
+int invocation_policy(const struct invocation *inv, const struct setting_text *extra,
+		      const struct policy **ret, struct error *e)
+{
+	struct policy_inputs in;
+	int r = inputs_gather(inv->arena, &inv->options, inv->environ_in, &in, e);
+
+	if (r < 0)
+		return r;
+	tell_sources(&in);
+	if (extra) {
+		struct setting_text *v = arena_array(inv->arena, in.n_settings + 1, sizeof(*v));
+
+		if (in.n_settings > 0)
+			memcpy(v, in.settings, in.n_settings * sizeof(*v));
+		v[in.n_settings++] = *extra;
+		in.settings = v;
+	}
+	return policy_load(inv->arena, &in, ret, e);
+}
+
+void invocation_notes(const struct invocation *inv, const struct policy *p)
+{
+	for (size_t i = 0; i < p->notes.n; i++)
+		log_warn("%s", output_safe(inv->arena, p->notes.v[i].text));
+}
+
+int invocation_no_words(const struct invocation *inv, struct error *e)
+{
+	if (inv->options.n_words == 0)
+		return 0;
+	return error_set(e, EINVAL, "unexpected '%s' (see: ambit help %s)",
+			 output_safe(inv->arena, inv->options.words[0]), inv->command->name);
+}
+
+int invocation_argv(const struct invocation *inv, char *const **ret, struct error *e)
+{
+	const struct options *o = &inv->options;
+	char **argv;
+
+	if (!o->shell) {
+		*ret = o->words;
+		if (o->n_words == 0)
+			return error_set(
+				e, EINVAL,
+				"no command given: ambit %s [OPTIONS] -- COMMAND, or -c STRING",
+				inv->command->name);
+		return 0;
+	}
+	if (o->n_words > 0)
+		return error_set(e, EINVAL,
+				 "unexpected '%s' after -c STRING: quote the whole command line",
+				 output_safe(inv->arena, o->words[0]));
+	argv = arena_array(inv->arena, 4, sizeof(*argv));
+	argv[0] = inputs_find_program(inv->arena, inv->environ_in, "bash");
+	if (!argv[0])
+		argv[0] = arena_strdup(inv->arena, "/bin/sh");
+	argv[1] = arena_strdup(inv->arena, "-c");
+	argv[2] = arena_strdup(inv->arena, o->shell);
+	*ret = argv;
+	return 0;
+}
+
+int invocation_check_backend(const struct policy *p, struct error *e)
+{
+	if (p->backend == BACKEND_AUTO || p->backend == BACKEND_NATIVE ||
+	    p->backend == BACKEND_NONE)
+		return 0;
+	return error_set(e, ENOTSUP, "backend %s is not available in this version",
+			 settings_table[setting_find("backend")].values[p->backend]);
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "cli/cli.h"
+
+/*
+ * With 0, 1 or 2 closed, the next file opened would take the place, and a
+ * message meant for stderr could end up in it.
+ */
+static int hold_standard_fds(struct error *e)
+{
+	for (int fd = 0; fd <= STDERR_FILENO; fd++) {
+		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR | O_CLOEXEC) != fd)
+			return error_set(e, EBADF, "/dev/null cannot be opened");
+	}
+	return 0;
+}
+
+/* `ambit --version` and the like: answers that need no command. */
+static bool answer_at_once(const char *word, struct buf *out)
+{
+	if (strcmp(word, "--version") == 0)
+		buf_puts(out, "ambit " AMBIT_VERSION "\n");
+	else if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
+		help_overview(out);
+	else if (strcmp(word, "--list-options") == 0)
+		help_list_options(out);
+	else if (strcmp(word, "--list-settings") == 0)
+		help_list_settings(out);
+	else
+		return false;
+	return true;
+}
+
+static void set_log_level(const struct options *o)
+{
+	if (o->debug)
+		log_level = LOG_DEBUG;
+	else if (o->verbose)
+		log_level = LOG_VERBOSE;
+	else if (o->quiet)
+		log_level = LOG_QUIET;
+}
+
+static int run_named_command(struct arena *a, char *const *argv, int *ret_status, struct error *e)
+{
+	struct invocation inv = { .arena = a, .environ_in = environ };
+	struct option_scope scope;
+	int r;
+
+	inv.command = command_find(argv[0]);
+	if (!inv.command)
+		return command_refuse(a, argv[0], e);
+	if (!inv.command->run)
+		return error_set(e, ENOTSUP, "%s is not available in this version", argv[0]);
+	scope = (struct option_scope){ .command = inv.command->name,
+				       .groups = inv.command->groups,
+				       .words_end_options = inv.command->takes_command };
+	r = options_parse(a, &scope, argv + 1, &inv.options, e);
+	if (r < 0)
+		return r;
+	set_log_level(&inv.options);
+	if (inv.options.help) {
+		_cleanup_buf_ struct buf out = BUF_INIT(BUF_MAX_TEXT);
+
+		help_command(inv.command, &out);
+		return output_write(&out, e);
+	}
+	return inv.command->run(&inv, ret_status, e);
+}
+
+static int ambit(struct arena *a, char *const *argv, int *ret_status, struct error *e)
+{
+	_cleanup_buf_ struct buf out = BUF_INIT(BUF_MAX_TEXT);
+	int r = hold_standard_fds(e);
+
+	if (r < 0)
+		return r;
+	if (!argv[0] || !argv[1]) {
+		help_usage(&out);
+		*ret_status = EXIT_AMBIT;
+		return fd_write_all(STDERR_FILENO, buf_str(&out), out.len);
+	}
+	if (answer_at_once(argv[1], &out))
+		return output_write(&out, e);
+	return run_named_command(a, argv + 1, ret_status, e);
+}
+
+int main(int argc, char **argv)
+{
+	_cleanup_arena_ struct arena *a = arena_new();
+	struct error e = { 0 };
+	int status = 0;
+
+	(void)argc;
+	if (ambit(a, argv, &status, &e) == 0)
+		return status;
+	/* names in it may hold newlines: one error is one line */
+	log_error("%s", output_safe(a, e.text));
+	return e.exit_code ? e.exit_code : EXIT_AMBIT;
+}

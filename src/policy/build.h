@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Inside of policy_load(): a policy under construction. Private to src/policy.
+ *
+ *   tree.c   text -> nodes            value.c  node -> single value
+ *   apply.c  nodes -> rows            lists.c  node -> entry of a list
+ *   merge.c  may this source do that? rules.c  text -> path rule
+ *   load.c   which sources, in which order
+ */
+#pragma once
+
+#include "policy/policy.h"
+#include "policy/schema.h"
+#include "policy/tree.h"
+
+/* A single value of any type; which member counts follows from the row. */
+struct value {
+	uint64_t u; /* bool, enum, port, bytes, milliseconds, count */
+	double d; /* SETTING_NUMBER */
+	const char *s; /* SETTING_STRING; NULL = unset */
+};
+
+enum source_mode {
+	SOURCE_FULL,
+	SOURCE_NARROWING, /* an untrusted project: what widens is left out, with a note */
+	SOURCE_TIGHTER_VALUES, /* a profile again, over the files: only single values that narrow */
+};
+
+/* One settings file, profile, option or variable while it is applied. */
+struct source {
+	enum layer layer;
+	enum source_mode mode;
+	const char *name; /* for origins: the file, profile or option */
+	const char *file; /* for error messages */
+	const char *base; /* where relative paths start */
+	const char *trust_dir; /* SOURCE_NARROWING: what `ambit trust` would be told */
+	bool of_managed; /* a profile that the managed file asks for: its locks do not bind it */
+	bool strict; /* breaking a lock is an error, not a note */
+};
+
+struct row_state {
+	struct origin origin; /* of the present value */
+	bool managed; /* the managed file gave a value: nobody may go beyond it */
+	struct value managed_value;
+	struct origin managed_origin;
+	bool locked; /* named in the managed file's `locked` */
+	struct origin locked_origin;
+};
+
+struct builder {
+	struct arena *a;
+	const struct policy_inputs *in;
+	struct policy *p;
+	struct row_state *rows; /* settings_count of them */
+	/* before the untrusted project began: what counts as allowed already */
+	size_t lower_rules, lower_hosts;
+	bool managed_denies; /* there are locked rules to look out for */
+};
+
+struct origin source_origin(const struct source *s, const struct node *n);
+/* "FILE:LINE:COL: KEY: what", or "--option: KEY: what" */
+int source_fail(const struct source *s, const struct node *n, const char *key, struct error *e,
+		const char *fmt, ...) PRINTF_LIKE(5, 6);
+/* The same around a message that is in e already. */
+int source_wrap(const struct source *s, const struct node *n, const char *key, struct error *e);
+void builder_note(struct builder *b, const struct origin *o, const char *fmt, ...)
+	PRINTF_LIKE(3, 4);
+
+/* value.c */
+int value_parse(const struct source *s, const struct setting *row, const struct node *n,
+		struct value *ret, struct error *e) NODISCARD;
+struct value value_get(const struct policy *p, const struct setting *row);
+void value_put(struct policy *p, const struct setting *row, struct value v);
+bool value_equal(const struct setting *row, struct value a, struct value b);
+/* Does going from `from` to `to` allow more? */
+bool value_widens(const struct setting *row, struct value from, struct value to);
+bool value_narrows(const struct setting *row, struct value from, struct value to);
+bool setting_is_scalar(const struct setting *row);
+/* The text of a node that must be a string. */
+int node_string(const struct source *s, const char *key, const struct node *n, const char **ret,
+		struct error *e) NODISCARD;
+
+/*
+ * merge.c. 1: take it, 0: leave it out (a note was made where one is due), < 0: error.
+ */
+int merge_value(struct builder *b, const struct source *s, size_t row, const struct node *n,
+		struct value v, struct error *e) NODISCARD;
+/* covered: what the entry allows is allowed already */
+int merge_admit(struct builder *b, const struct source *s, size_t row, const struct node *n,
+		bool covered, struct error *e) NODISCARD;
+/* The entry goes against a rule of the managed file. */
+int merge_violation(struct builder *b, const struct source *s, const char *key,
+		    const struct node *n, const struct origin *by, struct error *e) NODISCARD;
+
+/* lists.c: one entry of a list row */
+int list_add(struct builder *b, const struct source *s, size_t row, const struct node *n,
+	     struct error *e) NODISCARD;
+int map_add(struct builder *b, const struct source *s, size_t row, const struct node *n,
+	    struct error *e) NODISCARD;
+
+/* apply.c */
+int apply_tree(struct builder *b, const struct source *s, const struct node *root, struct error *e)
+	NODISCARD;
+int apply_text(struct builder *b, const struct source *s, const char *key, const char *value,
+	       struct error *e) NODISCARD;
+
+/* rules.c */
+int rule_add(struct builder *b, const struct source *s, size_t row, const struct node *n,
+	     struct error *e) NODISCARD;
+/* ~ and relative paths made absolute. */
+int rule_expand(struct builder *b, const struct source *s, const char *text, const char **ret,
+		struct error *e) NODISCARD;
+
+/* defaults.c, protect.c */
+void defaults_add_rules(struct builder *b);
+void protect_add_defaults(struct builder *b);
+int protect_add(struct builder *b, const struct source *s, size_t row, const struct node *n,
+		struct error *e) NODISCARD;
+int protect_lift(struct builder *b, const struct source *s, size_t row, const struct node *n,
+		 struct error *e) NODISCARD;
+void protect_finish(struct builder *b);
+
+/*
+ * decide.c: by the rules [0, n_rules) alone, without protected names; private
+ * areas count as denied (their content is not the host's).
+ */
+struct ruling {
+	enum verdict verdict;
+	const struct path_rule *rule; /* NULL: no rule, see reason */
+	unsigned depth; /* of the part of the path that the rule names */
+	const char *reason;
+	bool private_area;
+};
+void decide_by_rules(const struct policy *p, size_t n_rules, enum access access, const char *path,
+		     struct ruling *ret);
+/* The name that covers path and ends below the first root_depth components. */
+const struct protected_name *protect_match(const struct policy *p, unsigned root_depth,
+					   const char *path);
+/* environment.c: an acceptable name for environment.set */
+bool environment_name_ok(const char *name);

@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What holds when nobody said anything: the working directory may be written,
+ * everything may be read except what would be worth stealing. This runs at
+ * every start, so the home directory is listed once, only what is there is looked
+ * at, and resolved only where a symbolic link stands in the way.
+ */
+#include <string.h>
+
+#include "base/text.h"
+#include "policy/build.h"
+
+struct secret {
+	const char *path, *why;
+};
+
+#define CLOUD "cloud credentials"
+#define BROWSER "browser profile: cookies and passwords"
+#define HISTORY "command history"
+#define TOKENS "access tokens"
+#define AGENT "token of another agent"
+#define KEYS "private keys"
+#define PASSWORDS "stored passwords"
+
+/* Neighbours share their directory: it is looked at once. */
+static const struct secret secrets[] = {
+	{ "~/.ssh", KEYS },
+	{ "~/.gnupg", KEYS },
+	{ "~/.pki", KEYS },
+	{ "~/.age", KEYS },
+	{ "~/.putty", KEYS },
+	{ "~/.aws", CLOUD },
+	{ "~/.azure", CLOUD },
+	{ "~/.oci", CLOUD },
+	{ "~/.aliyun", CLOUD },
+	{ "~/.bluemix", CLOUD },
+	{ "~/.s3cfg", CLOUD },
+	{ "~/.boto", CLOUD },
+	{ "~/.kube", "cluster credentials" },
+	{ "~/.docker/config.json", "registry credentials" },
+	{ "~/.terraform.d", CLOUD },
+	{ "~/.terraformrc", CLOUD },
+	{ "~/.pulumi/credentials.json", CLOUD },
+	{ "~/.vault-token", TOKENS },
+	{ "~/.netrc", PASSWORDS },
+	{ "~/.authinfo", PASSWORDS },
+	{ "~/.authinfo.gpg", PASSWORDS },
+	{ "~/.pgpass", PASSWORDS },
+	{ "~/.my.cnf", PASSWORDS },
+	{ "~/.mylogin.cnf", PASSWORDS },
+	{ "~/.password-store", PASSWORDS },
+	{ "~/.git-credentials", PASSWORDS },
+	{ "~/.npmrc", TOKENS },
+	{ "~/.yarnrc.yml", TOKENS },
+	{ "~/.pypirc", TOKENS },
+	{ "~/.cargo/credentials", TOKENS },
+	{ "~/.cargo/credentials.toml", TOKENS },
+	{ "~/.gem/credentials", TOKENS },
+	{ "~/.composer/auth.json", TOKENS },
+	{ "~/.m2/settings.xml", TOKENS },
+	{ "~/.m2/settings-security.xml", TOKENS },
+	{ "~/.gradle/gradle.properties", TOKENS },
+	{ "~/.nuget/NuGet/NuGet.Config", TOKENS },
+	{ "~/.huggingface/token", TOKENS },
+	{ "~/.cache/huggingface/token", TOKENS },
+	{ "~/.kaggle", TOKENS },
+	{ "~/.electrum", "wallet" },
+	{ "~/.bitcoin", "wallet" },
+	{ "~/.ethereum", "wallet" },
+	{ "~/.mozilla", BROWSER },
+	{ "~/.thunderbird", "mail" },
+	{ "~/snap/firefox", BROWSER },
+	{ "~/snap/chromium", BROWSER },
+	{ "~/.var/app/org.mozilla.firefox", BROWSER },
+	{ "~/.var/app/com.google.Chrome", BROWSER },
+	{ "~/.var/app/org.chromium.Chromium", BROWSER },
+	{ "~/.var/app/com.brave.Browser", BROWSER },
+	{ "~/.local/share/keyrings", PASSWORDS },
+	{ "~/.local/share/kwalletd", PASSWORDS },
+	{ "~/.local/share/fish/fish_history", HISTORY },
+	{ "~/.local/share/opencode/auth.json", AGENT },
+	{ "~/.config/gcloud", CLOUD },
+	{ "~/.config/doctl", CLOUD },
+	{ "~/.config/hcloud", CLOUD },
+	{ "~/.config/rclone", CLOUD },
+	{ "~/.config/gh", TOKENS },
+	{ "~/.config/glab-cli", TOKENS },
+	{ "~/.config/hub", TOKENS },
+	{ "~/.config/git/credentials", PASSWORDS },
+	{ "~/.config/composer/auth.json", TOKENS },
+	{ "~/.config/containers/auth.json", "registry credentials" },
+	{ "~/.config/sops", KEYS },
+	{ "~/.config/age", KEYS },
+	{ "~/.config/op", PASSWORDS },
+	{ "~/.config/1Password", PASSWORDS },
+	{ "~/.config/Bitwarden", PASSWORDS },
+	{ "~/.config/Bitwarden CLI", PASSWORDS },
+	{ "~/.config/keepassxc", PASSWORDS },
+	{ "~/.config/google-chrome", BROWSER },
+	{ "~/.config/google-chrome-beta", BROWSER },
+	{ "~/.config/chromium", BROWSER },
+	{ "~/.config/BraveSoftware", BROWSER },
+	{ "~/.config/microsoft-edge", BROWSER },
+	{ "~/.config/vivaldi", BROWSER },
+	{ "~/.config/opera", BROWSER },
+	{ "~/.config/Signal", "messages" },
+	{ "~/.config/Slack", "messages" },
+	{ "~/.config/discord", "messages" },
+	{ "~/.config/github-copilot", AGENT },
+	{ "~/.config/Cursor/User/globalStorage", AGENT },
+	{ "~/.config/Code/User/globalStorage", AGENT },
+	{ "~/.claude/.credentials.json", AGENT },
+	{ "~/.claude.json", AGENT },
+	{ "~/.codex/auth.json", AGENT },
+	{ "~/.gemini/oauth_creds.json", AGENT },
+	{ "~/.gemini/google_accounts.json", AGENT },
+	{ "~/.qwen/oauth_creds.json", AGENT },
+	{ "~/.copilot", AGENT },
+	{ "~/.cursor", AGENT },
+	{ "~/.codeium", AGENT },
+	{ "~/.continue", AGENT },
+	{ "~/.aider.conf.yml", AGENT },
+	{ "~/.bash_history", HISTORY },
+	{ "~/.zsh_history", HISTORY },
+	{ "~/.zsh_sessions", HISTORY },
+	{ "~/.histfile", HISTORY },
+	{ "~/.ash_history", HISTORY },
+	{ "~/.ksh_history", HISTORY },
+	{ "~/.python_history", HISTORY },
+	{ "~/.node_repl_history", HISTORY },
+	{ "~/.irb_history", HISTORY },
+	{ "~/.psql_history", HISTORY },
+	{ "~/.mysql_history", HISTORY },
+	{ "~/.mariadb_history", HISTORY },
+	{ "~/.sqlite_history", HISTORY },
+	{ "~/.rediscli_history", HISTORY },
+	{ "~/.mongorc.js", HISTORY },
+	{ "~/.dbshell", HISTORY },
+	{ "~/.lesshst", HISTORY },
+	{ "~/.viminfo", HISTORY },
+	{ "~/.wget-hsts", HISTORY },
+	/* unreadable to most callers, not to root */
+	{ "/etc/shadow", PASSWORDS },
+	{ "/etc/shadow-", PASSWORDS },
+	{ "/etc/gshadow", PASSWORDS },
+	{ "/etc/gshadow-", PASSWORDS },
+	{ "/etc/sudoers", "who may become root" },
+	{ "/etc/sudoers.d", "who may become root" },
+	{ "/etc/ssl/private", KEYS },
+	{ "/etc/ssh/ssh_host_rsa_key", KEYS },
+	{ "/etc/ssh/ssh_host_ecdsa_key", KEYS },
+	{ "/etc/ssh/ssh_host_ed25519_key", KEYS },
+	{ "/etc/ssh/ssh_host_dsa_key", KEYS },
+	{ "/root/.ssh", KEYS },
+};
+
+/* The names in a directory, as a set of hashes: what is not in it is not there. */
+struct names {
+	uint64_t bits[16];
+	bool usable;
+};
+
+static unsigned hash_name(const char *s, size_t n)
+{
+	uint32_t h = 2166136261u;
+
+	while (n-- > 0)
+		h = (h ^ (unsigned char)*s++) * 16777619u;
+	return (h ^ h >> 16) % (16 * 64);
+}
+
+static void names_read(const struct builder *b, const char *dir, struct names *ret)
+{
+	const struct view *view = b->in->view;
+	const char *const *list = NULL;
+	int count = view->list(view, b->a, dir, &list);
+
+	ret->usable = count >= 0;
+	for (int i = 0; i < count; i++) {
+		unsigned h = hash_name(list[i], strlen(list[i]));
+
+		ret->bits[h / 64] |= (uint64_t)1 << h % 64;
+	}
+}
+
+static bool names_lack(const struct names *names, const char *s)
+{
+	unsigned h = hash_name(s, strcspn(s, "/"));
+
+	return names->usable && !(names->bits[h / 64] >> h % 64 & 1);
+}
+
+/*
+ * The canonical form of path, a descendant of the real directory *known. Goes
+ * down by names; *known becomes the deepest directory seen, where the next rule
+ * may start.
+ */
+static const char *resolve_below(const struct builder *b, const char **known, const char *path)
+{
+	const struct view *view = b->in->view;
+	size_t n = strcmp(*known, "/") == 0 ? 0 : strlen(*known);
+	struct view_entry entry;
+
+	while (path[n]) {
+		size_t end = n + 1 + strcspn(path + n + 1, "/");
+		const char *part = path[end] ? arena_strndup(b->a, path, end) : path;
+		enum file_kind kind = view->kind(view, part);
+
+		if (kind == FILE_ABSENT)
+			return path;
+		if (kind == FILE_LINK || kind == FILE_UNKNOWN) {
+			view->look(view, b->a, path, &entry);
+			return entry.real;
+		}
+		if (kind == FILE_DIRECTORY && path[end])
+			*known = part;
+		n = end;
+	}
+	return path;
+}
+
+/* rest begins with a slash */
+static const char *below_home(const struct builder *b, const char *rest)
+{
+	const char *home = strcmp(b->p->home, "/") == 0 ? "" : b->p->home;
+	size_t n = strlen(home), m = strlen(rest);
+	char *path = arena_alloc(b->a, n + m + 1);
+
+	memcpy(path, home, n);
+	memcpy(path + n, rest, m);
+	return path;
+}
+
+/* The two directories in which most of the secrets would be. */
+struct listing {
+	struct names home, config;
+};
+
+static void listing_read(const struct builder *b, struct listing *ret)
+{
+	const struct view *view = b->in->view;
+	const char *config = below_home(b, "/.config");
+
+	names_read(b, b->p->home, &ret->home);
+	/* through a link the rules below it would have other canonical paths */
+	if (view->kind(view, config) == FILE_DIRECTORY)
+		names_read(b, config, &ret->config);
+}
+
+static bool surely_absent(const struct listing *l, const char *path)
+{
+	if (*path != '~')
+		return false;
+	return names_lack(&l->home, path + 2) ||
+	       (text_starts(path, "~/.config/") && names_lack(&l->config, path + 10));
+}
+
+static void add_secret(struct builder *b, const struct secret *s, const struct listing *l,
+		       const char **known)
+{
+	bool home = *s->path == '~';
+	const char *base = home ? b->p->home : "/";
+	struct path_rule rule = {
+		.access = ACCESS_READ,
+		.verdict = VERDICT_DENY,
+		.text = s->path,
+		.why = s->why,
+		.origin = { .layer = LAYER_DEFAULT, .name = "default" },
+	};
+
+	/* the home directory is canonical and clean, and so are the texts above */
+	rule.path = home ? below_home(b, s->path + 1) : s->path;
+	rule.real = rule.path;
+	if (!path_within(rule.path, *known) || !path_within(*known, base))
+		*known = base;
+	if (!surely_absent(l, s->path))
+		rule.real = resolve_below(b, known, rule.path);
+	*ARENA_PUSH(b->a, b->p->fs.rules.v, b->p->fs.rules.n) = rule;
+}
+
+void defaults_add_rules(struct builder *b)
+{
+	const char *known = b->p->home;
+	struct listing l = { 0 };
+
+	*ARENA_PUSH(b->a, b->p->fs.rules.v, b->p->fs.rules.n) = (struct path_rule){
+		.access = ACCESS_WRITE,
+		.verdict = VERDICT_ALLOW,
+		.text = ".",
+		.path = b->p->cwd,
+		.real = b->p->cwd,
+		.why = "the working directory",
+		.origin = { .layer = LAYER_DEFAULT, .name = "default" },
+	};
+	listing_read(b, &l);
+	for (size_t i = 0; i < ARRAY_LEN(secrets); i++) {
+		/* one's own ~/.ssh is in the list already */
+		if (text_starts(secrets[i].path, "/root/") && strcmp(b->p->home, "/root") == 0)
+			continue;
+		add_secret(b, &secrets[i], &l, &known);
+	}
+}

@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The environment of the command. `safe` leaves out three kinds of variables:
+ * what looks like a secret, what makes a loader or interpreter run other code
+ * than its own, and what leads to a process outside (agents, display, session
+ * bus). Search paths of languages (PYTHONPATH, PERL5LIB, GOPATH, ...) stay:
+ * builds need them and they point at files that the rules on files judge.
+ */
+#include <string.h>
+
+#include "base/text.h"
+#include "policy/build.h"
+
+enum how {
+	IS, /* the whole name */
+	BEGINS,
+	ENDS,
+	HOLDS,
+	WORD, /* between underscores or ends */
+};
+
+struct unsafe {
+	enum how how;
+	const char *text;
+	const char *why;
+};
+
+#define SECRET "looks like a secret"
+#define LOADER "makes the loader run other code"
+#define HOOK "makes a shell, interpreter or tool run other code"
+#define OUTSIDE "leads to a process outside the sandbox"
+
+/* Upper case: names are compared without case. */
+static const struct unsafe unsafe_names[] = {
+	{ HOLDS, "SECRET", SECRET },
+	{ HOLDS, "PASSWORD", SECRET },
+	{ HOLDS, "PASSWD", SECRET },
+	{ HOLDS, "PASSPHRASE", SECRET },
+	{ HOLDS, "CREDENTIAL", SECRET },
+	{ HOLDS, "APIKEY", SECRET },
+	{ HOLDS, "API_KEY", SECRET },
+	{ HOLDS, "ACCESS_KEY", SECRET },
+	{ HOLDS, "PRIVATE_KEY", SECRET },
+	{ HOLDS, "SESSION_KEY", SECRET },
+	{ HOLDS, "SESSION_ID_KEY", SECRET },
+	{ HOLDS, "AUTH_CONFIG", SECRET },
+	{ ENDS, "TOKEN", SECRET },
+	{ ENDS, "TOKENS", SECRET },
+	{ ENDS, "_KEY", SECRET },
+	{ ENDS, "_AUTH", SECRET },
+	{ ENDS, "_PWD", SECRET },
+	{ ENDS, "_PAT", SECRET },
+	{ ENDS, "_DSN", SECRET },
+	{ WORD, "TOKEN", SECRET },
+	{ WORD, "PASS", SECRET },
+	{ WORD, "PASSCODE", SECRET },
+	{ WORD, "JWT", SECRET },
+	{ WORD, "COOKIE", SECRET },
+	{ WORD, "COOKIES", SECRET },
+	{ WORD, "BEARER", SECRET },
+	{ BEGINS, "AWS_", SECRET },
+	{ BEGINS, "PGPASS", SECRET },
+	{ IS, "KUBECONFIG", "leads to cluster credentials" },
+	{ IS, "NETRC", SECRET },
+	{ IS, "SESSDATA", SECRET },
+
+	{ BEGINS, "LD_", LOADER },
+	{ BEGINS, "DYLD_", LOADER },
+	{ BEGINS, "GLIBC_TUNABLES", LOADER },
+	{ IS, "GCONV_PATH", LOADER },
+	{ IS, "LOCPATH", LOADER },
+	{ IS, "NLSPATH", LOADER },
+	{ IS, "MALLOC_TRACE", LOADER },
+	{ IS, "HOSTALIASES", "changes how names are resolved" },
+	{ IS, "RES_OPTIONS", "changes how names are resolved" },
+	{ IS, "LOCALDOMAIN", "changes how names are resolved" },
+
+	{ IS, "BASH_ENV", HOOK },
+	{ IS, "ENV", HOOK },
+	{ BEGINS, "BASH_FUNC_", HOOK },
+	{ IS, "BASHOPTS", HOOK },
+	{ IS, "SHELLOPTS", HOOK },
+	{ IS, "PROMPT_COMMAND", HOOK },
+	{ IS, "PS4", HOOK },
+	{ IS, "IFS", HOOK },
+	{ IS, "CDPATH", HOOK },
+	{ IS, "ZDOTDIR", HOOK },
+	{ IS, "INPUTRC", HOOK },
+	{ IS, "PYTHONSTARTUP", HOOK },
+	{ IS, "PYTHONHOME", HOOK },
+	{ IS, "PYTHONINSPECT", HOOK },
+	{ IS, "PYTHONBREAKPOINT", HOOK },
+	{ IS, "PYTHONWARNINGS", HOOK },
+	{ IS, "NODE_OPTIONS", HOOK },
+	{ IS, "PERL5OPT", HOOK },
+	{ IS, "PERL5DB", HOOK },
+	{ IS, "RUBYOPT", HOOK },
+	{ IS, "LUA_INIT", HOOK },
+	{ BEGINS, "LUA_INIT_", HOOK },
+	{ IS, "JAVA_TOOL_OPTIONS", HOOK },
+	{ IS, "JDK_JAVA_OPTIONS", HOOK },
+	{ IS, "_JAVA_OPTIONS", HOOK },
+	{ IS, "RUSTC_WRAPPER", HOOK },
+	{ IS, "RUSTC_WORKSPACE_WRAPPER", HOOK },
+	{ IS, "GIT_EXEC_PATH", HOOK },
+	{ IS, "GIT_EXTERNAL_DIFF", HOOK },
+	{ IS, "GIT_TEMPLATE_DIR", HOOK },
+	{ IS, "GIT_PROXY_COMMAND", HOOK },
+	{ IS, "GIT_CONFIG", HOOK },
+	{ BEGINS, "GIT_CONFIG_", HOOK },
+	{ BEGINS, "GIT_SSH", HOOK },
+	{ ENDS, "ASKPASS", HOOK },
+	{ IS, "LESSOPEN", HOOK },
+	{ IS, "LESSCLOSE", HOOK },
+	{ IS, "RIPGREP_CONFIG_PATH", HOOK },
+
+	{ BEGINS, "SSH_AUTH_SOCK", OUTSIDE },
+	{ IS, "SSH_AGENT_PID", OUTSIDE },
+	{ IS, "GPG_AGENT_INFO", OUTSIDE },
+	{ BEGINS, "GNOME_KEYRING_", OUTSIDE },
+	{ BEGINS, "DBUS_", OUTSIDE },
+	{ IS, "XDG_RUNTIME_DIR", OUTSIDE },
+	{ IS, "SESSION_MANAGER", OUTSIDE },
+	{ IS, "DISPLAY", OUTSIDE },
+	{ BEGINS, "WAYLAND_", OUTSIDE },
+	{ IS, "XAUTHORITY", OUTSIDE },
+	{ IS, "ICEAUTHORITY", OUTSIDE },
+	{ BEGINS, "PULSE_", OUTSIDE },
+	{ BEGINS, "PIPEWIRE_", OUTSIDE },
+	{ BEGINS, "HYPRLAND_", OUTSIDE },
+	{ IS, "SWAYSOCK", OUTSIDE },
+	{ IS, "I3SOCK", OUTSIDE },
+	{ IS, "TMUX", OUTSIDE },
+	{ IS, "STY", OUTSIDE },
+	{ IS, "ZELLIJ", OUTSIDE },
+	{ IS, "KITTY_LISTEN_ON", OUTSIDE },
+	{ IS, "WEZTERM_UNIX_SOCKET", OUTSIDE },
+	{ IS, "ALACRITTY_SOCKET", OUTSIDE },
+	{ IS, "NVIM", OUTSIDE },
+	{ IS, "NVIM_LISTEN_ADDRESS", OUTSIDE },
+	{ BEGINS, "VSCODE_IPC", OUTSIDE },
+	{ BEGINS, "VSCODE_GIT_", OUTSIDE },
+	{ IS, "VSCODE_NODE_IPC_HOOK", OUTSIDE },
+	{ IS, "DOCKER_HOST", OUTSIDE },
+	{ IS, "DOCKER_CONTEXT", OUTSIDE },
+	{ IS, "CONTAINER_HOST", OUTSIDE },
+	{ IS, "LIBVIRT_DEFAULT_URI", OUTSIDE },
+	{ IS, "NOTIFY_SOCKET", OUTSIDE },
+	{ BEGINS, "LISTEN_FD", OUTSIDE },
+	{ IS, "LISTEN_PID", OUTSIDE },
+	{ IS, "CLAUDE_CODE_SSE_PORT", OUTSIDE },
+};
+
+/* What stays with `none`. */
+static const char *const basic_names[] = { "PATH",  "HOME", "USER", "LOGNAME",
+					   "SHELL", "TERM", "LANG", "TZ" };
+
+#define ENV_NAME_MAX 255
+
+bool environment_name_ok(const char *name)
+{
+	if (!*name || ascii_digit(*name))
+		return false;
+	for (const char *c = name; *c; c++) {
+		if (!ascii_alnum(*c) && *c != '_')
+			return false;
+	}
+	return true;
+}
+
+static bool holds_word(const char *name, const char *word)
+{
+	size_t n = strlen(word);
+
+	for (const char *s = strstr(name, word); s; s = strstr(s + 1, word)) {
+		if ((s == name || s[-1] == '_') && (s[n] == '\0' || s[n] == '_'))
+			return true;
+	}
+	return false;
+}
+
+static bool is_unsafe(const struct unsafe *u, const char *upper)
+{
+	switch (u->how) {
+	case IS:
+		return strcmp(upper, u->text) == 0;
+	case BEGINS:
+		return text_starts(upper, u->text);
+	case ENDS:
+		return text_ends(upper, u->text);
+	case HOLDS:
+		return strstr(upper, u->text) != NULL;
+	case WORD:
+		return holds_word(upper, u->text);
+	}
+	return true;
+}
+
+/* scheme://user:password@host */
+static bool value_has_password(const char *value)
+{
+	const char *s = strstr(value, "://");
+	const char *at, *colon;
+
+	if (!s)
+		return false;
+	s += 3;
+	at = s + strcspn(s, "@/?# ");
+	colon = memchr(s, ':', (size_t)(at - s));
+	return *at == '@' && colon && colon + 1 < at;
+}
+
+static const char *why_unsafe(const char *name, const char *value)
+{
+	char upper[ENV_NAME_MAX + 1];
+	size_t n = strlen(name);
+
+	for (size_t i = 0; i <= n; i++)
+		upper[i] = name[i] >= 'a' && name[i] <= 'z' ? (char)(name[i] - 'a' + 'A') : name[i];
+	for (size_t i = 0; i < ARRAY_LEN(unsafe_names); i++) {
+		if (is_unsafe(&unsafe_names[i], upper))
+			return unsafe_names[i].why;
+	}
+	return value_has_password(value) ? "holds a password" : NULL;
+}
+
+static bool is_basic(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_LEN(basic_names); i++) {
+		if (strcmp(name, basic_names[i]) == 0)
+			return true;
+	}
+	return text_starts(name, "LC_");
+}
+
+static bool is_passed(const struct policy_environment *env, const char *name)
+{
+	for (size_t i = 0; i < env->pass.n; i++) {
+		if (strcmp(env->pass.v[i].text, name) == 0)
+			return true;
+	}
+	for (size_t i = 0; i < env->pass_prefix.n; i++) {
+		if (text_starts(name, env->pass_prefix.v[i].text))
+			return true;
+	}
+	return false;
+}
+
+/* Why the variable stays out, or NULL. */
+static const char *why_dropped(const struct policy *p, const char *name, const char *value)
+{
+	if (is_passed(&p->env, name))
+		return NULL;
+	if (!environment_name_ok(name) || strlen(name) > ENV_NAME_MAX)
+		return "not a proper name";
+	if (p->env.inherit == ENV_NONE)
+		return is_basic(name) ? NULL : "not inherited";
+	return p->env.inherit == ENV_SAFE ? why_unsafe(name, value) : NULL;
+}
+
+struct list {
+	struct arena *a;
+	char **v;
+	size_t n;
+};
+
+/* Index of NAME=..., or -1. len counts the '='. */
+static int list_find(const struct list *l, const char *entry, size_t len)
+{
+	for (size_t i = 0; i < l->n; i++) {
+		if (strncmp(l->v[i], entry, len) == 0)
+			return (int)i;
+	}
+	return -1;
+}
+
+static void list_set(struct list *l, const char *name, const char *value)
+{
+	char *entry = arena_printf(l->a, "%s=%s", name, value);
+	int i = list_find(l, entry, strlen(name) + 1);
+
+	if (i >= 0)
+		l->v[i] = entry;
+	else
+		*ARENA_PUSH(l->a, l->v, l->n) = entry;
+}
+
+static void inherit(const struct policy *p, struct list *l, const char *entry,
+		    struct text_rules *dropped)
+{
+	const char *eq = strchr(entry, '=');
+	const char *name, *why;
+
+	if (!eq || eq == entry)
+		return;
+	/* programs disagree on which of two counts: the first, as in the C library */
+	if (list_find(l, entry, (size_t)(eq - entry) + 1) >= 0)
+		return;
+	name = arena_strndup(l->a, entry, (size_t)(eq - entry));
+	why = why_dropped(p, name, eq + 1);
+	if (!why)
+		*ARENA_PUSH(l->a, l->v, l->n) = arena_strdup(l->a, entry);
+	else if (dropped)
+		*ARENA_PUSH(l->a, dropped->v, dropped->n) =
+			(struct text_rule){ name, { .layer = LAYER_DEFAULT, .name = why } };
+}
+
+char **policy_environment(const struct policy *p, struct arena *a, char *const *environ_in,
+			  struct text_rules *ret_dropped)
+{
+	struct list l = { .a = a };
+
+	for (char *const *e = environ_in; e && *e; e++)
+		inherit(p, &l, *e, ret_dropped);
+	if (p->fs.tmp == TMP_PRIVATE)
+		list_set(&l, "TMPDIR", "/tmp");
+	for (size_t i = 0; i < p->env.set.n; i++)
+		list_set(&l, p->env.set.v[i].name, p->env.set.v[i].value);
+	list_set(&l, "AMBIT", "1");
+	list_set(&l, "SANDBOX_RUNTIME", "1");
+	*ARENA_PUSH(a, l.v, l.n) = NULL;
+	return l.v;
+}

@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * policy_load(): which sources there are and in which order they are applied.
+ *
+ * All files are read first, because two things must be known before the first
+ * value is taken: what the managed file locks, and which profiles anybody asks
+ * for. Then every source runs through the same apply_tree()/apply_text(); what a
+ * source may do is in struct source and judged in merge.c.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fd.h"
+#include "base/text.h"
+#include "policy/build.h"
+#include "policy/profile.h"
+
+struct file {
+	struct source source;
+	const struct node *root; /* NULL: there is none */
+};
+
+struct load {
+	struct builder b;
+	struct file managed, user, project, only;
+	struct profiles profiles;
+};
+
+const char *origin_text(struct arena *a, const struct origin *o)
+{
+	const char *prefix = o->layer == LAYER_PROFILE ? "profile " : "";
+
+	if (o->line == 0)
+		return arena_printf(a, "%s%s", prefix, o->name ? o->name : "default");
+	return arena_printf(a, "%s%s:%u", prefix, o->name, o->line);
+}
+
+/* A file that is not there is fine unless it was named with -s. */
+static int read_settings(struct load *l, struct file *f, bool required, struct error *e)
+{
+	_cleanup_free_ char *text = NULL;
+	size_t len;
+	int r = fd_read_file(AT_FDCWD, f->source.file, TREE_TEXT_MAX, &text, &len);
+
+	if ((r == -ENOENT || r == -ENOTDIR) && !required)
+		return 0;
+	if (r == -EFBIG)
+		return error_set(e, EFBIG, "%s: larger than %zu MiB", f->source.file,
+				 TREE_TEXT_MAX >> 20);
+	if (r < 0)
+		return error_set(e, -r, "%s: %s", f->source.file, strerror(-r));
+	return tree_parse(l->b.a, f->source.name, text, len, &f->root, e);
+}
+
+static int open_file(struct load *l, struct file *f, enum layer layer, const char *path,
+		     struct error *e)
+{
+	if (!path)
+		return 0;
+	f->source = (struct source){
+		.layer = layer,
+		.name = arena_strdup(l->b.a, path),
+		.base = l->b.p->cwd,
+	};
+	f->source.file = f->source.name;
+	return read_settings(l, f, false, e);
+}
+
+static int open_project(struct load *l, struct error *e)
+{
+	const struct policy_inputs *in = l->b.in;
+	struct source *s = &l->project.source;
+	const char *dir;
+	int r = open_file(l, &l->project, LAYER_PROJECT, in->project_file, e);
+
+	if (r < 0 || !l->project.root)
+		return r;
+	dir = path_absolute(l->b.a, in->cwd, path_join(l->b.a, s->name, ".."));
+	s->base = dir;
+	if (!in->project_trusted) {
+		s->mode = SOURCE_NARROWING;
+		s->trust_dir = dir;
+	}
+	return 0;
+}
+
+static int open_only(struct load *l, struct error *e)
+{
+	const struct policy_inputs *in = l->b.in;
+	struct file *f = &l->only;
+
+	f->source = (struct source){
+		.layer = LAYER_FILE,
+		.name = arena_strdup(l->b.a, in->only_file ? in->only_file : "settings"),
+		.base = l->b.p->cwd,
+	};
+	f->source.file = f->source.name;
+	if (!in->only_text)
+		return read_settings(l, f, true, e);
+	return tree_parse(l->b.a, f->source.name, in->only_text, in->only_len, &f->root, e);
+}
+
+static int open_files(struct load *l, struct error *e)
+{
+	const struct policy_inputs *in = l->b.in;
+	int r = open_file(l, &l->managed, LAYER_MANAGED, in->managed_file, e);
+
+	if (r < 0)
+		return r;
+	if (in->only_file || in->only_text)
+		return open_only(l, e);
+	r = open_file(l, &l->user, LAYER_USER, in->user_file, e);
+	return r < 0 ? r : open_project(l, e);
+}
+
+static int read_locks(struct load *l, struct error *e)
+{
+	const struct source *s = &l->managed.source;
+	const struct node *list = l->managed.root ? tree_get(l->managed.root, "locked") : NULL;
+
+	if (!list || list->kind == NODE_NULL)
+		return 0;
+	if (list->kind != NODE_LIST)
+		return source_fail(s, list, "locked", e, "must be a list of keys");
+	for (size_t i = 0; i < list->n; i++) {
+		const struct node *n = &list->v[i];
+		const char *key, *near;
+		int row, r = node_string(s, "locked", n, &key, e);
+
+		if (r < 0)
+			return r;
+		row = setting_find(key);
+		near = row < 0 ? setting_suggest(key) : NULL;
+		if (row < 0)
+			return source_fail(s, n, "locked", e,
+					   near ? "unknown key \"%s\" (did you mean \"%s\"?)"
+						: "unknown key \"%s\"",
+					   key, near);
+		l->b.rows[row].locked = true;
+		l->b.rows[row].locked_origin = source_origin(s, n);
+	}
+	return 0;
+}
+
+static struct source source_of_setting(const struct load *l, const struct setting_text *t)
+{
+	const char *name = arena_strdup(l->b.a, t->source);
+
+	return (struct source){
+		.layer = t->layer,
+		.name = name,
+		.file = name,
+		.base = l->b.p->cwd,
+		.strict = true,
+	};
+}
+
+/* The most trusted first: what a project asks for may be there already. */
+static int collect_profiles(struct load *l, struct error *e)
+{
+	const struct policy_inputs *in = l->b.in;
+	const struct file *const files[] = { &l->managed, &l->user, &l->only };
+	int r = 0;
+
+	for (size_t i = 0; r >= 0 && i < ARRAY_LEN(files); i++)
+		r = profiles_of_tree(&l->b, &l->profiles, &files[i]->source, files[i]->root, e);
+	for (size_t i = 0; r >= 0 && i < in->n_settings; i++) {
+		struct source s = source_of_setting(l, &in->settings[i]);
+		struct node n = { .kind = NODE_TEXT, .text = in->settings[i].value };
+
+		if (strcmp(in->settings[i].key, "profiles") == 0)
+			r = profile_request(&l->b, &l->profiles, &s, &n, e);
+	}
+	if (r >= 0)
+		r = profiles_of_tree(&l->b, &l->profiles, &l->project.source, l->project.root, e);
+	return r < 0 ? r : profiles_load(&l->b, &l->profiles, e);
+}
+
+static int apply_defaults(struct builder *b, struct error *e)
+{
+	const struct source s = { .layer = LAYER_DEFAULT, .name = "default", .file = "default" };
+
+	for (size_t i = 0; i < settings_count; i++) {
+		b->rows[i].origin = (struct origin){ .layer = LAYER_DEFAULT, .name = "default" };
+		if (settings_table[i].def) {
+			struct node n = { .kind = NODE_TEXT, .text = settings_table[i].def };
+			struct value v;
+			int r = value_parse(&s, &settings_table[i], &n, &v, e);
+
+			if (r < 0)
+				return r;
+			value_put(b->p, &settings_table[i], v);
+		}
+	}
+	defaults_add_rules(b);
+	protect_add_defaults(b);
+	return 0;
+}
+
+static int apply_file(struct builder *b, const struct file *f, struct error *e)
+{
+	return f->root ? apply_tree(b, &f->source, f->root, e) : 0;
+}
+
+static int apply_settings(struct load *l, enum layer layer, struct error *e)
+{
+	const struct policy_inputs *in = l->b.in;
+	int r = 0;
+
+	for (size_t i = 0; r >= 0 && i < in->n_settings; i++) {
+		const struct setting_text *t = &in->settings[i];
+		struct source s = source_of_setting(l, t);
+
+		if (t->layer == layer)
+			r = apply_text(&l->b, &s, t->key, t->value, e);
+	}
+	return r;
+}
+
+static int apply_all(struct load *l, struct error *e)
+{
+	struct builder *b = &l->b;
+	int r = apply_defaults(b, e);
+
+	if (r >= 0)
+		r = profiles_apply(b, &l->profiles, PROFILES_TRUSTED, e);
+	if (r >= 0)
+		r = apply_file(b, &l->managed, e);
+	if (r >= 0)
+		r = apply_file(b, &l->user, e);
+	b->lower_rules = b->p->fs.rules.n;
+	b->lower_hosts = b->p->network.allowed.n;
+	if (r >= 0)
+		r = profiles_apply(b, &l->profiles, PROFILES_OF_UNTRUSTED, e);
+	if (r >= 0)
+		r = apply_file(b, &l->project, e);
+	if (r >= 0)
+		r = apply_file(b, &l->only, e);
+	if (r >= 0)
+		r = apply_settings(l, LAYER_ENVIRONMENT, e);
+	/* `-p offline` means offline, whatever mode a file asks for */
+	if (r >= 0)
+		r = profiles_apply(b, &l->profiles, PROFILES_OF_OPTIONS, e);
+	return r < 0 ? r : apply_settings(l, LAYER_OPTION, e);
+}
+
+/* Asked for just now and without effect: worth a word. */
+static void note_dead_domains(struct builder *b, const struct origin *mode)
+{
+	const struct policy_network *net = &b->p->network;
+
+	for (size_t i = 0; i < net->allowed.n; i++) {
+		const struct host_rule_entry *h = &net->allowed.v[i];
+
+		if (h->origin.layer >= LAYER_ENVIRONMENT && net->mode == NETWORK_NONE)
+			builder_note(b, &h->origin,
+				     "%s is not reachable: network.mode is none (%s)", h->text,
+				     origin_text(b->a, mode));
+	}
+}
+
+static void finish_network(struct builder *b)
+{
+	struct policy_network *net = &b->p->network;
+	struct origin *mode = &b->rows[setting_find("network.mode")].origin;
+
+	if (net->mode == NETWORK_UNSET && net->allowed.n > 0) {
+		net->mode = NETWORK_ALLOWLIST;
+		*mode = net->allowed.v[0].origin;
+	} else if (net->mode == NETWORK_UNSET) {
+		net->mode = NETWORK_NONE;
+	} else {
+		note_dead_domains(b, mode);
+	}
+	for (size_t i = 0; i < net->denied_reasons.n; i++) {
+		const struct env_setting *why = &net->denied_reasons.v[i];
+
+		for (size_t j = 0; j < net->denied.n; j++) {
+			if (strcmp(net->denied.v[j].text, why->name) == 0)
+				net->denied.v[j].reason = why->value;
+		}
+	}
+}
+
+static void finish(struct builder *b)
+{
+	struct origin *origins = arena_array(b->a, settings_count, sizeof(*origins));
+
+	finish_network(b);
+	protect_finish(b);
+	for (size_t i = 0; i < settings_count; i++)
+		origins[i] = b->rows[i].origin;
+	b->p->value_origin = origins;
+}
+
+/* Rules are judged by canonical paths; the two anchors of relative ones are made so first. */
+static const char *canonical(const struct builder *b, const char *path)
+{
+	const struct view *view = b->in->view;
+	struct view_entry entry;
+
+	view->look(view, b->a, path_absolute(b->a, "/", path), &entry);
+	return arena_strdup(b->a, entry.real);
+}
+
+int policy_load(struct arena *a, const struct policy_inputs *in, const struct policy **ret,
+		struct error *e)
+{
+	struct load *l = arena_alloc(a, sizeof(*l));
+	struct builder *b = &l->b;
+	int r;
+
+	if (!in->cwd || *in->cwd != '/' || !in->home || *in->home != '/')
+		return error_set(e, EINVAL,
+				 "the working directory and HOME must be absolute paths");
+	b->a = a;
+	b->in = in;
+	b->p = arena_alloc(a, sizeof(*b->p));
+	b->rows = arena_array(a, settings_count, sizeof(*b->rows));
+	b->p->cwd = canonical(b, in->cwd);
+	b->p->home = canonical(b, in->home);
+	r = open_files(l, e);
+	if (r >= 0)
+		r = read_locks(l, e);
+	if (r >= 0)
+		r = collect_profiles(l, e);
+	if (r >= 0)
+		r = apply_all(l, e);
+	if (r < 0)
+		return r;
+	finish(b);
+	*ret = b->p;
+	return 0;
+}

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Finding and applying profiles. A file is used once, for the first that asks:
+ * requests come in order of trust, so an untrusted project cannot take a
+ * profile away from the user by naming it too.
+ */
+#include "policy/profile.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/text.h"
+
+#define PROFILES_MAX 64
+
+static const char *const extensions[] = { ".yaml", ".yml", ".json" };
+
+static bool is_file_name(const char *text)
+{
+	if (strchr(text, '/'))
+		return true;
+	for (size_t i = 0; i < ARRAY_LEN(extensions); i++) {
+		if (text_ends(text, extensions[i]))
+			return true;
+	}
+	return false;
+}
+
+/* The n-th place to look in, NULL after the last. */
+static const char *profile_place(const struct policy_inputs *in, size_t n)
+{
+	size_t user = 0;
+
+	while (in->profile_dirs_user && in->profile_dirs_user[user]) {
+		if (user == n)
+			return in->profile_dirs_user[user];
+		user++;
+	}
+	return n == user ? in->profile_dir : NULL;
+}
+
+static const char *find_by_name(const struct builder *b, const char *name)
+{
+	const char *dir;
+
+	for (size_t i = 0; (dir = profile_place(b->in, i)); i++) {
+		for (size_t x = 0; x < ARRAY_LEN(extensions); x++) {
+			const char *file = arena_printf(b->a, "%s/%s%s", dir, name, extensions[x]);
+
+			if (access(file, F_OK) == 0)
+				return file;
+		}
+	}
+	return NULL;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* All names without extension, sorted, each once. */
+static size_t list_names(const struct builder *b, const char ***ret)
+{
+	const char *dir, **names = NULL;
+	size_t n = 0, kept = 0;
+
+	for (size_t i = 0; (dir = profile_place(b->in, i)); i++) {
+		const char *const *files = NULL;
+		int count = path_host_view.list(&path_host_view, b->a, dir, &files);
+
+		for (int f = 0; f < count; f++) {
+			for (size_t x = 0; x < ARRAY_LEN(extensions); x++) {
+				size_t len = strlen(files[f]) - strlen(extensions[x]);
+
+				if (text_ends(files[f], extensions[x]))
+					*ARENA_PUSH(b->a, names, n) =
+						arena_strndup(b->a, files[f], len);
+			}
+		}
+	}
+	if (n > 0)
+		qsort(names, n, sizeof(*names), compare_names);
+	for (size_t i = 0; i < n; i++) {
+		if (kept == 0 || strcmp(names[kept - 1], names[i]) != 0)
+			names[kept++] = names[i];
+	}
+	*ret = names;
+	return kept;
+}
+
+static int unknown_profile(const struct builder *b, const struct source *s, const struct node *n,
+			   struct error *e)
+{
+	_cleanup_buf_ struct buf known = BUF_INIT(512);
+	const char **names, *near = NULL;
+	size_t count = list_names(b, &names);
+
+	for (size_t i = 0; i < count; i++) {
+		if (!near && text_distance(names[i], n->text) <= 2)
+			near = names[i];
+		buf_printf(&known, "%s%s", i ? ", " : "", names[i]);
+	}
+	if (near)
+		return source_fail(s, n, "profiles", e,
+				   "no profile \"%s\" (did you mean \"%s\"?); there are: %s",
+				   n->text, near, buf_str(&known));
+	return source_fail(s, n, "profiles", e, "no profile \"%s\"; there are: %s", n->text,
+			   known.len ? buf_str(&known) : "none");
+}
+
+static bool name_ok(const char *name)
+{
+	for (const char *c = name; *c; c++) {
+		if (!ascii_alnum(*c) && !strchr("._-", *c))
+			return false;
+	}
+	return *name != '.';
+}
+
+int profile_request(struct builder *b, struct profiles *ps, const struct source *s,
+		    const struct node *n, struct error *e)
+{
+	struct text_rules *list = &b->p->profiles;
+	const char *name, *file = NULL;
+	int r = node_string(s, "profiles", n, &name, e);
+
+	if (r >= 0)
+		r = merge_admit(b, s, (size_t)setting_find("profiles"), n, true, e);
+	if (r <= 0)
+		return r;
+	name = arena_strdup(b->a, name);
+	if (is_file_name(name)) {
+		if (rule_expand(b, s, name, &file, e) < 0)
+			return source_wrap(s, n, "profiles", e);
+	} else if (name_ok(name)) {
+		file = find_by_name(b, name);
+	}
+	if (!file)
+		return unknown_profile(b, s, n, e);
+	for (size_t i = 0; i < ps->n; i++) {
+		if (strcmp(ps->v[i].file, file) == 0) {
+			/* what a file asks for too is still what the option asks for */
+			if (s->layer == LAYER_OPTION)
+				ps->v[i].asked_by = *s;
+			return 0;
+		}
+	}
+	if (ps->n >= PROFILES_MAX)
+		return source_fail(s, n, "profiles", e, "more than %d profiles", PROFILES_MAX);
+	*ARENA_PUSH(b->a, ps->v, ps->n) =
+		(struct profile){ .name = name, .file = file, .asked_by = *s };
+	*ARENA_PUSH(b->a, list->v, list->n) = (struct text_rule){ name, source_origin(s, n) };
+	return 1;
+}
+
+int profiles_of_tree(struct builder *b, struct profiles *ps, const struct source *s,
+		     const struct node *root, struct error *e)
+{
+	const struct node *list = root ? tree_get(root, "profiles") : NULL;
+	int r = 0;
+
+	if (!list || list->kind == NODE_NULL)
+		return 0;
+	if (list->kind != NODE_LIST)
+		return source_fail(s, list, "profiles", e, "must be a list");
+	for (size_t i = 0; r >= 0 && i < list->n; i++)
+		r = profile_request(b, ps, s, &list->v[i], e);
+	return r < 0 ? r : 0;
+}
+
+int profiles_load(struct builder *b, struct profiles *ps, struct error *e)
+{
+	/* the list grows while it is walked */
+	for (size_t i = 0; i < ps->n; i++) {
+		struct profile *p = &ps->v[i];
+		struct source s = p->asked_by;
+		_cleanup_free_ char *text = NULL;
+		const struct node *root;
+		size_t len;
+		int r = fd_read_file(AT_FDCWD, p->file, TREE_TEXT_MAX, &text, &len);
+
+		if (r < 0)
+			return error_set(e, -r, "%s: %s", p->file, strerror(-r));
+		r = tree_parse(b->a, p->file, text, len, &root, e);
+		if (r < 0)
+			return r;
+		p->root = root;
+		/* its own requests come with the rights of who asked for it */
+		s.name = s.file = p->file;
+		s.base = path_absolute(b->a, "/", path_join(b->a, p->file, ".."));
+		r = profiles_of_tree(b, ps, &s, root, e);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static bool belongs_to(const struct profile *p, enum profiles_part part)
+{
+	bool untrusted = p->asked_by.mode == SOURCE_NARROWING;
+
+	switch (part) {
+	case PROFILES_TRUSTED:
+		return !untrusted;
+	case PROFILES_OF_UNTRUSTED:
+		return untrusted;
+	case PROFILES_OF_OPTIONS:
+		return p->asked_by.layer == LAYER_OPTION;
+	}
+	return false;
+}
+
+int profiles_apply(struct builder *b, const struct profiles *ps, enum profiles_part part,
+		   struct error *e)
+{
+	for (size_t i = 0; i < ps->n; i++) {
+		const struct profile *p = &ps->v[i];
+		struct source s = { .layer = LAYER_PROFILE, .name = p->name, .file = p->file };
+		int r;
+
+		if (!belongs_to(p, part))
+			continue;
+		s.base = b->p->cwd;
+		s.of_managed = p->asked_by.layer == LAYER_MANAGED;
+		if (part == PROFILES_OF_UNTRUSTED) {
+			s.layer = LAYER_PROJECT;
+			s.name = p->file;
+			s.mode = SOURCE_NARROWING;
+			s.trust_dir = p->asked_by.trust_dir;
+		} else if (part == PROFILES_OF_OPTIONS) {
+			s.mode = SOURCE_TIGHTER_VALUES;
+		}
+		r = apply_tree(b, &s, p->root, e);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}

@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Names that run later outside the sandbox, and therefore must not be created or changed
+ * by what runs inside, at any depth below a writable directory, whether they
+ * exist or not. A pattern is a sequence of components; "*" stands for exactly
+ * one. It covers what it names and everything below.
+ *
+ * What belongs here: a program outside acts on the file without being asked
+ * again. What does not: files that are source code to be reviewed like any other
+ * (Makefile, package.json, CI); those are listed in the report at the end.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "policy/build.h"
+
+struct builtin_name {
+	const char *pattern, *reason;
+};
+
+#define GIT_RUNS "git runs it"
+#define SHELL_RUNS "a shell runs it"
+#define EDITOR_RUNS "an editor runs tasks and tools from it"
+#define AGENT_RUNS "gives an agent outside its permissions, hooks or tools"
+#define LOGIN_RUNS "started at login"
+
+static const struct builtin_name builtin_names[] = {
+	/* git: hooks, and configuration that names programs (fsmonitor, pager, filters, aliases) */
+	{ ".git/hooks", GIT_RUNS },
+	{ ".git/config", "git runs programs named in it" },
+	{ ".git/config.worktree", "git runs programs named in it" },
+	{ ".git/commondir", "makes git read another configuration" },
+	{ ".git/info/attributes", "chooses filters that git runs" },
+	{ ".git/modules/*/hooks", GIT_RUNS },
+	{ ".git/modules/*/config", "git runs programs named in it" },
+	{ ".git/modules/*/config.worktree", "git runs programs named in it" },
+	{ ".git/modules/*/commondir", "makes git read another configuration" },
+	{ ".git/worktrees/*/config.worktree", "git runs programs named in it" },
+	{ ".git/worktrees/*/commondir", "makes git read another configuration" },
+	{ ".git/worktrees/*/gitdir", "makes git work in another directory" },
+	{ ".gitconfig", "git runs programs named in it" },
+	{ ".config/git", "git runs programs named in it" },
+	/* costs `git submodule add`; a changed URL is fetched by the next update outside */
+	{ ".gitmodules", "chooses what git fetches" },
+
+	/* shells and what they start with */
+	{ ".bashrc", SHELL_RUNS },
+	{ ".bash_profile", SHELL_RUNS },
+	{ ".bash_login", SHELL_RUNS },
+	{ ".bash_logout", SHELL_RUNS },
+	{ ".bash_aliases", SHELL_RUNS },
+	{ ".bash_completion", SHELL_RUNS },
+	{ ".profile", SHELL_RUNS },
+	{ ".zshrc", SHELL_RUNS },
+	{ ".zshenv", SHELL_RUNS },
+	{ ".zprofile", SHELL_RUNS },
+	{ ".zlogin", SHELL_RUNS },
+	{ ".zlogout", SHELL_RUNS },
+	{ ".oh-my-zsh", SHELL_RUNS },
+	{ ".login", SHELL_RUNS },
+	{ ".logout", SHELL_RUNS },
+	{ ".cshrc", SHELL_RUNS },
+	{ ".tcshrc", SHELL_RUNS },
+	{ ".kshrc", SHELL_RUNS },
+	{ ".mkshrc", SHELL_RUNS },
+	{ ".config/fish", SHELL_RUNS },
+	{ ".config/nushell", SHELL_RUNS },
+	{ ".inputrc", "binds keys of every shell to commands" },
+	{ ".envrc", "direnv runs it on entering the directory" },
+	{ ".tmux.conf", "tmux runs commands from it" },
+	{ ".screenrc", "screen runs commands from it" },
+	{ ".gdbinit", "gdb runs it" },
+	{ ".lldbinit", "lldb runs it" },
+	{ ".pythonrc", "python runs it" },
+	{ ".ripgreprc", "rg runs a preprocessor named in it" },
+
+	/* sessions */
+	{ ".pam_environment", "sets variables of every login" },
+	{ ".xinitrc", LOGIN_RUNS },
+	{ ".xprofile", LOGIN_RUNS },
+	{ ".xsession", LOGIN_RUNS },
+	{ ".xsessionrc", LOGIN_RUNS },
+	{ ".config/autostart", LOGIN_RUNS },
+	{ ".config/systemd/user", LOGIN_RUNS },
+	{ ".local/share/systemd/user", LOGIN_RUNS },
+	{ ".config/environment.d", "sets variables of every login" },
+	{ ".local/share/applications", "a desktop starts programs from it" },
+	{ ".local/bin", "on the PATH of the user" },
+	{ ".ssh", "keys, and commands that ssh runs" },
+	{ ".gnupg", "keys, and programs that gpg runs" },
+
+	/* secrets of the project, read by its tools */
+	{ ".env", "holds secrets and sets variables of programs" },
+
+	/* editors: .vscode and .idea are tracked by many repositories; lift them where they hurt */
+	{ ".vscode", EDITOR_RUNS },
+	{ ".idea", EDITOR_RUNS },
+	{ ".zed", EDITOR_RUNS },
+	{ ".fleet", EDITOR_RUNS },
+	{ ".devcontainer", EDITOR_RUNS },
+	{ ".devcontainer.json", EDITOR_RUNS },
+	{ ".vimrc", EDITOR_RUNS },
+	{ ".exrc", EDITOR_RUNS },
+	{ ".nvimrc", EDITOR_RUNS },
+	{ ".nvim.lua", EDITOR_RUNS },
+	{ ".config/nvim", EDITOR_RUNS },
+	{ ".emacs", EDITOR_RUNS },
+	{ ".emacs.d", EDITOR_RUNS },
+	{ ".dir-locals.el", EDITOR_RUNS },
+
+	/* agents; of .claude only what runs, the rest is memory and notes */
+	{ ".mcp.json", AGENT_RUNS },
+	{ ".claude.json", AGENT_RUNS },
+	{ ".claude/settings.json", AGENT_RUNS },
+	{ ".claude/settings.local.json", AGENT_RUNS },
+	{ ".claude/commands", AGENT_RUNS },
+	{ ".claude/agents", AGENT_RUNS },
+	{ ".claude/hooks", AGENT_RUNS },
+	{ ".claude/skills", AGENT_RUNS },
+	{ ".claude/plugins", AGENT_RUNS },
+	{ ".codex", AGENT_RUNS },
+	{ ".gemini", AGENT_RUNS },
+	{ ".cursor", AGENT_RUNS },
+	{ ".windsurf", AGENT_RUNS },
+	{ ".continue", AGENT_RUNS },
+	{ ".opencode", AGENT_RUNS },
+	{ "opencode.json", AGENT_RUNS },
+	{ "opencode.jsonc", AGENT_RUNS },
+	{ ".aider.conf.yml", AGENT_RUNS },
+	{ ".roo", AGENT_RUNS },
+	{ ".kiro", AGENT_RUNS },
+
+	/* sandboxes: nobody writes the policy of the next run from inside this one */
+	{ ".ambit.json", "policy of the next run" },
+	{ ".ambit.yaml", "policy of the next run" },
+	{ ".ambit", "policy of the next run" },
+	{ ".config/ambit", "policy of the next run" },
+	{ ".local/state/ambit", "trust and audit log of ambit" },
+	{ ".srt-settings.json", "policy of another sandbox" },
+	{ "fence.json", "policy of another sandbox" },
+	{ "fence.jsonc", "policy of another sandbox" },
+	{ ".ai-jail", "policy of another sandbox" },
+};
+
+void protect_add_defaults(struct builder *b)
+{
+	struct policy_filesystem *fs = &b->p->fs;
+
+	for (size_t i = 0; i < ARRAY_LEN(builtin_names); i++) {
+		*ARENA_PUSH(b->a, fs->protected, fs->n_protected) = (struct protected_name){
+			.pattern = builtin_names[i].pattern,
+			.reason = builtin_names[i].reason,
+			.origin = { .layer = LAYER_DEFAULT, .name = "default" },
+		};
+	}
+}
+
+static bool component_matches(const char *pattern, size_t p_len, const char *s, size_t len)
+{
+	if (p_len == 1 && *pattern == '*')
+		return true;
+	return p_len == len && memcmp(pattern, s, len) == 0;
+}
+
+/*
+ * Does the pattern match the components that start at s? Returns how many it
+ * took, 0 when it does not.
+ */
+static unsigned match_at(const char *pattern, const char *s)
+{
+	unsigned taken = 0;
+
+	while (*pattern) {
+		size_t p_len = strcspn(pattern, "/"), len = strcspn(s, "/");
+
+		if (len == 0 || !component_matches(pattern, p_len, s, len))
+			return 0;
+		taken++;
+		pattern += p_len + (pattern[p_len] == '/');
+		s += len + (s[len] == '/');
+	}
+	return taken;
+}
+
+const struct protected_name *protect_match(const struct policy *p, unsigned root_depth,
+					   const char *path)
+{
+	unsigned before = 0; /* components left of s */
+
+	for (const char *s = path + (*path == '/'); *s; before++) {
+		for (size_t i = 0; i < p->fs.n_protected; i++) {
+			const struct protected_name *name = &p->fs.protected[i];
+			unsigned taken;
+
+			/* most components match no first byte */
+			if (name->lifted || (*name->pattern != *s && *name->pattern != '*'))
+				continue;
+			taken = match_at(name->pattern, s);
+			if (taken && (name->locked || before + taken > root_depth))
+				return name;
+		}
+		s += strcspn(s, "/");
+		s += *s == '/';
+	}
+	return NULL;
+}
+
+const struct protected_name *policy_protected(const struct policy *p, const char *root,
+					      const char *path)
+{
+	return protect_match(p, path_depth(root), path);
+}
+
+/* Relative, of whole components, and not "*" alone, which would protect everything. */
+static int check_name(const char *name, struct error *e)
+{
+	bool wild_only = true;
+
+	if (*name == '/' || *name == '~')
+		return error_set(e, EINVAL, "\"%s\" must be a name, not a path (see denyWrite)",
+				 name);
+	for (const char *s = name; *s;) {
+		size_t len = strcspn(s, "/");
+		bool wild = len == 1 && *s == '*';
+
+		if (len == 0 || (*s == '.' && (len == 1 || (len == 2 && s[1] == '.'))))
+			return error_set(e, EINVAL, "\"%s\" has an empty, \".\" or \"..\" part",
+					 name);
+		if (!wild && strcspn(s, "*?[") < len)
+			return error_set(e, EINVAL, "\"%s\": * must be a whole part", name);
+		wild_only = wild_only && wild;
+		s += len + (s[len] == '/');
+	}
+	return wild_only ? error_set(e, EINVAL, "\"%s\" would protect everything", name) : 0;
+}
+
+static int read_name(struct builder *b, const struct source *s, const char *key,
+		     const struct node *n, const char **ret, struct error *e)
+{
+	const char *text;
+	int r = node_string(s, key, n, &text, e);
+
+	if (r < 0)
+		return r;
+	if (check_name(text, e) < 0)
+		return source_wrap(s, n, key, e);
+	*ret = text_ends(text, "/") ? arena_strndup(b->a, text, strlen(text) - 1) : text;
+	return 0;
+}
+
+int protect_add(struct builder *b, const struct source *s, size_t row, const struct node *n,
+		struct error *e)
+{
+	struct policy_filesystem *fs = &b->p->fs;
+	const char *pattern;
+	int r = read_name(b, s, settings_table[row].key, n, &pattern, e);
+
+	if (r >= 0)
+		r = merge_admit(b, s, row, n, true, e);
+	if (r <= 0)
+		return r;
+	*ARENA_PUSH(b->a, fs->protected, fs->n_protected) = (struct protected_name){
+		.pattern = pattern,
+		.reason = "protected by the settings",
+		.origin = source_origin(s, n),
+		.locked = s->layer == LAYER_MANAGED,
+	};
+	return 1;
+}
+
+static const char *nearest_name(const struct policy *p, const char *text)
+{
+	const char *best = NULL;
+	unsigned best_distance = 3;
+
+	for (size_t i = 0; i < p->fs.n_protected; i++) {
+		unsigned d = text_distance(p->fs.protected[i].pattern, text);
+
+		if (d < best_distance) {
+			best_distance = d;
+			best = p->fs.protected[i].pattern;
+		}
+	}
+	return best;
+}
+
+/* "name" lifts itself and what is protected below it (".claude" for ".claude/hooks"). */
+static bool lifts(const char *text, const char *pattern)
+{
+	size_t n = strlen(text);
+
+	return strncmp(pattern, text, n) == 0 && (pattern[n] == '\0' || pattern[n] == '/');
+}
+
+int protect_lift(struct builder *b, const struct source *s, size_t row, const struct node *n,
+		 struct error *e)
+{
+	const char *key = settings_table[row].key, *text, *near;
+	struct policy *p = b->p;
+	bool known = false;
+	int r = read_name(b, s, key, n, &text, e);
+
+	if (r >= 0)
+		r = merge_admit(b, s, row, n, false, e);
+	if (r <= 0)
+		return r;
+	for (size_t i = 0; i < p->fs.n_protected; i++) {
+		struct protected_name *name = &p->fs.protected[i];
+
+		if (!lifts(text, name->pattern))
+			continue;
+		known = true;
+		if (name->locked) {
+			r = merge_violation(b, s, key, n, &name->origin, e);
+			if (r < 0)
+				return r;
+			continue;
+		}
+		name->lifted = true;
+		name->lifted_by = source_origin(s, n);
+	}
+	if (known)
+		return 1;
+	near = nearest_name(p, text);
+	if (near)
+		return source_fail(s, n, key, e, "\"%s\" is not protected (did you mean \"%s\"?)",
+				   text, near);
+	return source_fail(s, n, key, e, "\"%s\" is not protected", text);
+}
+
+void protect_finish(struct builder *b)
+{
+	struct policy_filesystem *fs = &b->p->fs;
+	int config = setting_find("filesystem.allowGitConfig");
+	int unprotect = setting_find("filesystem.unprotect");
+
+	for (size_t i = 0; i < fs->n_protected; i++) {
+		struct protected_name *name = &fs->protected[i];
+
+		if (b->rows[unprotect].locked)
+			name->locked = !name->lifted;
+		if (fs->allow_git_config && strcmp(name->pattern, ".git/config") == 0) {
+			name->lifted = true;
+			name->lifted_by = b->rows[config].origin;
+		}
+	}
+}

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Path rules from text. A rule is enforced where the path really is, so each is
+ * resolved once, here; a pattern's fixed part is resolved and the rest kept.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "policy/build.h"
+#include "policy/match_path.h"
+
+/* Text of a directory as part of a pattern: its own * ? [ mean themselves. */
+static const char *escape_pattern(struct arena *a, const char *path)
+{
+	char *out;
+	size_t n = 0;
+
+	if (!path[strcspn(path, "*?[\\")])
+		return path;
+	out = arena_alloc(a, 2 * strlen(path) + 1);
+	for (; *path; path++) {
+		if (strchr("*?[\\", *path))
+			out[n++] = '\\';
+		out[n++] = *path;
+	}
+	return out;
+}
+
+/* pattern: home and base are escaped so that only the written text can match loosely. */
+static int expand(struct builder *b, const struct source *s, const char *text, bool pattern,
+		  const char **ret, struct error *e)
+{
+	const char *home = pattern ? escape_pattern(b->a, b->p->home) : b->p->home;
+	const char *base = pattern ? escape_pattern(b->a, s->base) : s->base;
+
+	if (*text == '$')
+		return error_set(e, EINVAL,
+				 "variables are not expanded (write ~ for the home directory)");
+	if (*text == '~' && text[1] != '\0' && text[1] != '/')
+		return error_set(e, EINVAL, "~ stands for your own home directory only");
+	if (*text == '~')
+		*ret = path_absolute(b->a, home, text[1] ? text + 2 : ".");
+	else
+		*ret = path_absolute(b->a, base, text);
+	if (strlen(*ret) >= PATH_MAX)
+		return error_set(e, ENAMETOOLONG, "the path is too long");
+	return 0;
+}
+
+int rule_expand(struct builder *b, const struct source *s, const char *text, const char **ret,
+		struct error *e)
+{
+	return expand(b, s, text, false, ret, e);
+}
+
+/* A trailing component of two stars: the directory with all that is in it, as without. */
+static const char *strip_globstar(struct arena *a, const char *text)
+{
+	size_t n = strlen(text);
+
+	if (strcmp(text, "**") == 0)
+		return ".";
+	while (n >= 3 && memcmp(text + n - 3, "/**", 3) == 0)
+		n -= 3;
+	if (n == 0)
+		return "/";
+	return text[n] ? arena_strndup(a, text, n) : text;
+}
+
+static void resolve_literal(struct builder *b, struct path_rule *rule)
+{
+	struct view_entry entry;
+
+	b->in->view->look(b->in->view, b->a, rule->path, &entry);
+	rule->real = entry.real;
+}
+
+static void resolve_pattern(struct builder *b, struct path_rule *rule)
+{
+	size_t n = pattern_fixed_len(rule->path);
+	const char *fixed = n ? arena_strndup(b->a, rule->path, n) : "/";
+	const char *rest = rule->path + n;
+	struct view_entry entry;
+
+	b->in->view->look(b->in->view, b->a, fixed, &entry);
+	while (*rest == '/')
+		rest++;
+	rule->real = path_join(b->a, escape_pattern(b->a, entry.real), rest);
+}
+
+static int make_rule(struct builder *b, const struct source *s, bool literal,
+		     struct path_rule *rule, struct error *e)
+{
+	const char *text = literal ? rule->text : strip_globstar(b->a, rule->text);
+	int r;
+
+	rule->glob = !literal && pattern_is_glob(text);
+	if (!rule->glob && !literal && strchr(text, '\\'))
+		text = pattern_unescape(b->a, text);
+	if (rule->glob) {
+		r = pattern_check(text, e);
+		if (r < 0)
+			return r;
+	}
+	r = expand(b, s, text, rule->glob, &rule->path, e);
+	if (r < 0)
+		return r;
+	if (rule->glob)
+		resolve_pattern(b, rule);
+	else
+		resolve_literal(b, rule);
+	return 0;
+}
+
+/* "path", or { path: ..., literal: true } */
+static int read_entry(const struct source *s, const char *key, const struct node *n,
+		      const char **ret_text, bool *ret_literal, struct error *e)
+{
+	const struct node *path;
+
+	*ret_literal = false;
+	if (n->kind != NODE_MAP)
+		return node_string(s, key, n, ret_text, e);
+	for (size_t i = 0; i < n->n; i++) {
+		const struct node *v = &n->v[i];
+
+		if (strcmp(v->key, "literal") == 0 && v->kind == NODE_BOOL)
+			*ret_literal = ascii_lower(*v->text) == 't';
+		else if (strcmp(v->key, "literal") == 0)
+			return source_fail(s, v, key, e, "\"literal\" must be true or false");
+		else if (strcmp(v->key, "path") != 0)
+			return source_fail(s, v, key, e, "unknown key \"%s\" (path, literal)",
+					   v->key);
+	}
+	path = tree_get(n, "path");
+	if (!path)
+		return source_fail(s, n, key, e, "\"path\" is missing");
+	return node_string(s, key, path, ret_text, e);
+}
+
+static const char *fixed_part(struct arena *a, const struct path_rule *rule)
+{
+	size_t n = pattern_fixed_len(rule->real);
+
+	return rule->glob ? arena_strndup(a, rule->real, n ? n : 1) : rule->real;
+}
+
+/*
+ * Is what an allow rule would open open already? Of a pattern only the fixed
+ * part is known: it must be open, and nothing below it may be shut, or a deep
+ * match could open that. (A plain path cannot: a deny below it is deeper, one
+ * above it has lost already.)
+ */
+static bool already_allowed(const struct builder *b, const struct path_rule *rule)
+{
+	const struct policy *p = b->p;
+	const char *fixed = fixed_part(b->a, rule);
+	struct ruling now;
+
+	decide_by_rules(p, b->lower_rules, rule->access, fixed, &now);
+	if (now.verdict != VERDICT_ALLOW)
+		return false;
+	if (rule->access == ACCESS_WRITE && protect_match(p, now.depth, fixed))
+		return false;
+	for (size_t i = 0; rule->glob && i < b->lower_rules; i++) {
+		const struct path_rule *other = &p->fs.rules.v[i];
+
+		if (other->verdict == VERDICT_DENY && other->access == ACCESS_READ &&
+		    (other->glob || path_within(other->real, fixed)))
+			return false;
+	}
+	return true;
+}
+
+/* The managed deny under which an allow rule would be dead, or NULL. */
+static const struct path_rule *managed_deny(const struct builder *b, const struct path_rule *rule)
+{
+	struct ruling now;
+
+	if (rule->verdict != VERDICT_ALLOW || !b->managed_denies)
+		return NULL;
+	decide_by_rules(b->p, b->p->fs.rules.n, rule->access, fixed_part(b->a, rule), &now);
+	return now.verdict == VERDICT_DENY && now.rule && now.rule->locked ? now.rule : NULL;
+}
+
+int rule_add(struct builder *b, const struct source *s, size_t row, const struct node *n,
+	     struct error *e)
+{
+	const struct setting *def = &settings_table[row];
+	struct path_rule rule = {
+		.access = PATHS_ACCESS(def->variant),
+		.verdict = PATHS_VERDICT(def->variant),
+		.origin = source_origin(s, n),
+	};
+	const struct path_rule *against;
+	bool literal;
+	int r = read_entry(s, def->key, n, &rule.text, &literal, e);
+
+	if (r < 0)
+		return r;
+	if (make_rule(b, s, literal, &rule, e) < 0)
+		return source_wrap(s, n, def->key, e);
+	r = merge_admit(b, s, row, n,
+			s->mode == SOURCE_NARROWING && rule.verdict == VERDICT_ALLOW &&
+				already_allowed(b, &rule),
+			e);
+	if (r <= 0)
+		return r;
+	against = s->layer > LAYER_MANAGED ? managed_deny(b, &rule) : NULL;
+	if (against)
+		return merge_violation(b, s, def->key, n, &against->origin, e);
+	rule.locked = s->layer == LAYER_MANAGED && rule.verdict == VERDICT_DENY;
+	b->managed_denies = b->managed_denies || rule.locked;
+	rule.optional = s->layer == LAYER_PROFILE;
+	*ARENA_PUSH(b->a, b->p->fs.rules.v, b->p->fs.rules.n) = rule;
+	return 1;
+}

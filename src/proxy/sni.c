@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Trust boundary: the hello is written by the program in the sandbox. The name
+ * found here must be the one the server will see, so whatever a server might
+ * read otherwise (two name extensions, two names, lengths that do not add up)
+ * is SNI_BAD and not guessed at.
+ *
+ * Two layers: records are joined into one handshake message of bounded size,
+ * then a cursor walks it; a read past its end makes the cursor fail for good.
+ */
+#include "proxy/sni.h"
+
+#include <string.h>
+
+enum { RECORD_HANDSHAKE = 22, HANDSHAKE_CLIENT_HELLO = 1 };
+enum { EXTENSION_SERVER_NAME = 0, EXTENSION_ECH = 0xfe0d, NAME_TYPE_HOST = 0 };
+
+#define RECORD_HEAD 5
+#define RECORD_MAX ((1u << 14) + 256)
+#define MESSAGE_HEAD 4
+
+struct cursor {
+	const uint8_t *at;
+	size_t left;
+	bool failed;
+};
+
+static const uint8_t *take(struct cursor *c, size_t n)
+{
+	const uint8_t *p = c->at;
+
+	if (c->failed || n > c->left) {
+		c->failed = true;
+		return NULL;
+	}
+	c->at += n;
+	c->left -= n;
+	return p;
+}
+
+/* A big-endian number of 1 to 3 bytes. */
+static size_t take_number(struct cursor *c, size_t bytes)
+{
+	const uint8_t *p = take(c, bytes);
+	size_t v = 0;
+
+	for (size_t i = 0; p && i < bytes; i++)
+		v = v << 8 | p[i];
+	return v;
+}
+
+/* A vector with its length in front, as a cursor of its own. */
+static struct cursor take_vector(struct cursor *c, size_t length_bytes)
+{
+	size_t n = take_number(c, length_bytes);
+	const uint8_t *p = take(c, n);
+
+	return (struct cursor){ .at = p, .left = p ? n : 0, .failed = !p };
+}
+
+static enum sni_result parse_server_name(struct cursor ext, struct sni *ret)
+{
+	struct cursor list = take_vector(&ext, 2), name;
+	size_t type = take_number(&list, 1);
+
+	name = take_vector(&list, 2);
+	/* only one name was ever defined; a list of two is for confusing somebody */
+	if (list.failed || name.failed || list.left || ext.left || type != NAME_TYPE_HOST)
+		return SNI_BAD;
+	if (host_parse((const char *)name.at, name.left, &ret->host, NULL) < 0)
+		return SNI_BAD;
+	return SNI_NAME;
+}
+
+static enum sni_result parse_extensions(struct cursor all, struct sni *ret)
+{
+	enum sni_result result = SNI_NONE;
+
+	while (all.left > 0) {
+		size_t type = take_number(&all, 2);
+		struct cursor ext = take_vector(&all, 2);
+
+		if (all.failed)
+			return SNI_BAD;
+		if (type == EXTENSION_ECH)
+			ret->ech = true;
+		if (type != EXTENSION_SERVER_NAME)
+			continue;
+		if (result != SNI_NONE)
+			return SNI_BAD;
+		result = parse_server_name(ext, ret);
+		if (result != SNI_NAME)
+			return result;
+	}
+	return result;
+}
+
+static enum sni_result parse_hello(struct cursor c, struct sni *ret)
+{
+	struct cursor extensions;
+
+	(void)take(&c, 2 + 32); /* version, random */
+	(void)take_vector(&c, 1); /* session id */
+	(void)take_vector(&c, 2); /* cipher suites */
+	(void)take_vector(&c, 1); /* compression methods */
+	if (c.failed)
+		return SNI_BAD;
+	if (c.left == 0)
+		return SNI_NONE; /* extensions are optional before TLS 1.3 */
+	extensions = take_vector(&c, 2);
+	if (c.failed || c.left)
+		return SNI_BAD;
+	return parse_extensions(extensions, ret);
+}
+
+/*
+ * Join the records at data into message until it is whole. SNI_NAME stands for
+ * "whole"; anything else is the result.
+ */
+static enum sni_result join_records(const uint8_t *data, size_t len, uint8_t *message,
+				    size_t *ret_len)
+{
+	size_t have = 0, want = MESSAGE_HEAD;
+
+	while (have < want) {
+		size_t n, part;
+
+		if (len > 0 && data[0] != RECORD_HANDSHAKE)
+			return have ? SNI_BAD : SNI_NOT_TLS;
+		if (len > 1 && data[1] != 3)
+			return have ? SNI_BAD : SNI_NOT_TLS;
+		if (len < RECORD_HEAD)
+			return SNI_MORE;
+		n = (size_t)data[3] << 8 | data[4];
+		if (n == 0 || n > RECORD_MAX)
+			return SNI_BAD;
+		part = n < len - RECORD_HEAD ? n : len - RECORD_HEAD;
+		if (have + part > SNI_MESSAGE_MAX)
+			return SNI_BAD;
+		memcpy(message + have, data + RECORD_HEAD, part);
+		have += part;
+		if (have > 0 && message[0] != HANDSHAKE_CLIENT_HELLO)
+			return SNI_BAD;
+		if (have >= MESSAGE_HEAD)
+			want = MESSAGE_HEAD + ((size_t)message[1] << 16 | (size_t)message[2] << 8 |
+					       message[3]);
+		if (want > SNI_MESSAGE_MAX)
+			return SNI_BAD;
+		if (have < want && part < n)
+			return SNI_MORE;
+		data += RECORD_HEAD + part;
+		len -= RECORD_HEAD + part;
+	}
+	*ret_len = want;
+	return SNI_NAME;
+}
+
+enum sni_result sni_parse(const uint8_t *data, size_t len, struct sni *ret)
+{
+	uint8_t message[SNI_MESSAGE_MAX];
+	struct sni sni = { .ech = false };
+	enum sni_result r;
+	size_t n = 0;
+
+	r = join_records(data, len, message, &n);
+	if (r != SNI_NAME)
+		return r;
+	r = parse_hello((struct cursor){ .at = message + MESSAGE_HEAD, .left = n - MESSAGE_HEAD },
+			&sni);
+	*ret = sni;
+	return r;
+}
+
+const char *sni_result_text(enum sni_result r)
+{
+	switch (r) {
+	case SNI_MORE:
+		return "the TLS ClientHello did not come whole in time";
+	case SNI_NAME:
+		return "the TLS ClientHello names another server";
+	case SNI_NONE:
+		return "the TLS ClientHello names no server";
+	case SNI_NOT_TLS:
+		return "not TLS, on a port that is for TLS";
+	case SNI_BAD:
+		return "the TLS ClientHello is malformed";
+	}
+	return "";
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The last steps of the command's own process: terminal, Landlock, seccomp,
+ * exec. From the filter on, nothing but exec is called.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/sys.h"
+#include "sandbox/native/native.h"
+#include "sandbox/native/seccomp.h"
+
+/* The command leads its own process group; on a terminal, the foreground one. */
+static void take_terminal(int tty)
+{
+	sigset_t ttou, old;
+
+	(void)setpgid(0, 0);
+	if (tty < 0)
+		return;
+	(void)sigemptyset(&ttou);
+	(void)sigaddset(&ttou, SIGTTOU);
+	(void)sigprocmask(SIG_BLOCK, &ttou, &old);
+	(void)tcsetpgrp(tty, getpid());
+	(void)sigprocmask(SIG_SETMASK, &old, NULL);
+}
+
+static int load_filter(struct error *e)
+{
+	struct sock_filter filter[SECCOMP_FILTER_MAX];
+	int n = seccomp_build(seccomp_native_arch(), NULL, filter, SECCOMP_FILTER_MAX, e);
+	int r;
+
+	if (n < 0)
+		return n;
+	r = seccomp_load(filter, (size_t)n, 0);
+	return r < 0 ? error_set(e, -r, "cannot load the system call filter: %s", strerror(-r)) : 0;
+}
+
+static const char *env_value(char *const *env, const char *name)
+{
+	size_t n = strlen(name);
+
+	for (; *env; env++) {
+		if (strncmp(*env, name, n) == 0 && (*env)[n] == '=')
+			return *env + n + 1;
+	}
+	return NULL;
+}
+
+/* execve, and what every shell does with a script that names no interpreter. */
+static int try_exec(const char *path, char *const *argv, char *const *env)
+{
+	size_t n = 0;
+	const char **with_shell;
+
+	(void)execve(path, argv, env);
+	if (errno != ENOEXEC)
+		return errno;
+	while (argv[n])
+		n++;
+	with_shell = calloc(n + 2, sizeof(*with_shell));
+	if (!with_shell)
+		return ENOMEM;
+	with_shell[0] = "/bin/sh";
+	with_shell[1] = path;
+	for (size_t i = 1; i < n; i++)
+		with_shell[i + 1] = argv[i];
+	(void)execve("/bin/sh", (char *const *)(uintptr_t)with_shell, env);
+	return ENOEXEC;
+}
+
+static int search_exec(char *const *argv, char *const *env)
+{
+	const char *path = env_value(env, "PATH");
+	int err = ENOENT;
+
+	if (strchr(argv[0], '/'))
+		return try_exec(argv[0], argv, env);
+	if (!path || !*path)
+		path = "/usr/local/bin:/usr/bin:/bin";
+	while (argv[0][0]) {
+		size_t len = strcspn(path, ":");
+		char file[PATH_MAX];
+		int n = snprintf(file, sizeof(file), "%.*s%s%s", (int)len, path, len ? "/" : "",
+				 argv[0]);
+		int failed = n > 0 && (size_t)n < sizeof(file) ? try_exec(file, argv, env)
+							       : ENAMETOOLONG;
+
+		if (failed == EACCES)
+			err = EACCES; /* remembered, but a later directory may do */
+		else if (failed != ENOENT && failed != ENOTDIR && failed != ENAMETOOLONG)
+			return failed;
+		if (!path[len])
+			break;
+		path += len + 1;
+	}
+	return err;
+}
+
+static int exec_failure(int err, const char *name, struct error *e)
+{
+	bool missing = err == ENOENT || err == ENOTDIR;
+
+	e->exit_code = missing ? 127 : 126;
+	if (missing)
+		return error_set(e, err, "%s: not found", name);
+	return error_set(e, err, "%s: cannot be executed: %s", name, strerror(err));
+}
+
+_Noreturn void native_exec(const struct plan *plan, const struct native_command *cmd, int errors,
+			   mode_t mask)
+{
+	struct error e = { 0 };
+	int r;
+
+	(void)umask(mask);
+	take_terminal(cmd->tty);
+	/* nothing of the caller's but 0-2 reaches the command, not even across a failed exec */
+	if (errors != 3 && dup3(errors, 3, O_CLOEXEC) < 0)
+		_exit(125);
+	errors = 3;
+	r = sys_close_range(4, ~0u, 0);
+	if (r < 0)
+		(void)error_set(&e, -r, "cannot close inherited files: %s", strerror(-r));
+	(void)sigprocmask(SIG_SETMASK, &cmd->mask, NULL);
+	if (r == 0 && plan->landlock)
+		r = native_landlock(plan, &e);
+	if (r == 0)
+		r = load_filter(&e);
+	if (r == 0)
+		(void)exec_failure(search_exec(cmd->argv, plan->env), cmd->argv[0], &e);
+	(void)!fd_write_all(errors, &e, sizeof(e));
+	_exit(e.exit_code ? e.exit_code : 125);
+}

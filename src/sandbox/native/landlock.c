@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The second layer: a Landlock domain that refuses every write, creation,
+ * removal and truncation outside the writable directories, and signals or
+ * abstract sockets to anything outside. It repeats what the mounts say, in
+ * another mechanism: a mistake in one is not yet a way out. Rights that the
+ * running kernel does not know are left out, newest first.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/fd.h"
+#include "base/sys.h"
+#include "sandbox/native/native.h"
+
+#define WRITE_ABI1                                                                                 \
+	(SYS_LANDLOCK_WRITE_FILE | SYS_LANDLOCK_REMOVE_DIR | SYS_LANDLOCK_REMOVE_FILE |            \
+	 SYS_LANDLOCK_MAKE_CHAR | SYS_LANDLOCK_MAKE_DIR | SYS_LANDLOCK_MAKE_REG |                  \
+	 SYS_LANDLOCK_MAKE_SOCK | SYS_LANDLOCK_MAKE_FIFO | SYS_LANDLOCK_MAKE_BLOCK |               \
+	 SYS_LANDLOCK_MAKE_SYM)
+#define WRITE_FILE_ONLY (SYS_LANDLOCK_WRITE_FILE | SYS_LANDLOCK_TRUNCATE | SYS_LANDLOCK_IOCTL_DEV)
+
+static uint64_t handled_rights(int abi)
+{
+	uint64_t rights = WRITE_ABI1;
+
+	if (abi >= 2)
+		rights |= SYS_LANDLOCK_REFER;
+	if (abi >= 3)
+		rights |= SYS_LANDLOCK_TRUNCATE;
+	if (abi >= 5)
+		rights |= SYS_LANDLOCK_IOCTL_DEV;
+	return rights;
+}
+
+static int allow_below(int ruleset, const char *path, uint64_t rights, struct error *e)
+{
+	_cleanup_fd_ int fd = open(path, O_PATH | O_CLOEXEC);
+	struct stat st;
+	int r;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return error_set(e, errno, "cannot open %s: %s", path, strerror(errno));
+	if (!S_ISDIR(st.st_mode))
+		rights &= WRITE_FILE_ONLY;
+	r = sys_landlock_add_path(ruleset, fd, rights);
+	return r < 0 ? error_set(e, -r, "Landlock rule for %s: %s", path, strerror(-r)) : 0;
+}
+
+int native_landlock(const struct plan *plan, struct error *e)
+{
+	int abi = sys_landlock_abi(), r = 0;
+	struct sys_landlock_ruleset rules = {
+		.handled_fs = handled_rights(abi),
+		.scoped = abi >= 6 ? SYS_LANDLOCK_SCOPE_ABSTRACT | SYS_LANDLOCK_SCOPE_SIGNAL : 0,
+	};
+	size_t size = abi >= 6 ? sizeof(rules) : sizeof(rules.handled_fs);
+	_cleanup_fd_ int ruleset = -1;
+
+	/* with the host's network namespace, abstract sockets are the host's too: the scope holds */
+	ruleset = sys_landlock_create(&rules, size);
+	if (ruleset < 0)
+		return error_set(e, -ruleset, "cannot make a Landlock ruleset: %s",
+				 strerror(-ruleset));
+	for (size_t i = 0; i < plan->n_writable && r == 0; i++)
+		r = allow_below(ruleset, plan->writable[i], rules.handled_fs, e);
+	if (r == 0) {
+		r = sys_landlock_restrict(ruleset);
+		if (r < 0)
+			return error_set(e, -r, "cannot enter the Landlock domain: %s",
+					 strerror(-r));
+	}
+	return r;
+}

@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Carry out the mounts of a plan, inside the new user and mount namespace.
+ *
+ * Host objects are opened without following symlinks and compared with what the
+ * plan judged (device and inode), then mounted by that fd: what was decided
+ * about is what is mounted, however the host renames things meanwhile.
+ *
+ * 1. Trees that must stay writable, that a private directory will cover, and the device
+ *    nodes are cloned before anything changes.
+ * 2. The whole tree becomes private, read-only, nosuid, nodev with one call.
+ *    nodev matters for a root caller: device nodes lying about on disk (in a
+ *    chroot, say) must not open.
+ * 3. One tmpfs ("scratch") is the source of every private and hidden
+ *    directory. It is mounted below the new /dev and so out of sight at once.
+ * 4. The steps are attached in order.
+ *
+ * Nothing is unmounted at the end: what is covered cannot be uncovered without
+ * capabilities, and the namespaces go with the last process.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/sys.h"
+#include "sandbox/native/native.h"
+
+#define DEVICE_COUNT 6
+
+static const char *const device_paths[DEVICE_COUNT] = { "/dev/null",   "/dev/zero",    "/dev/full",
+							"/dev/random", "/dev/urandom", "/dev/tty" };
+
+struct executor {
+	const struct plan *plan;
+	struct error *e;
+	int *trees; /* per step: grabbed tree, or -1 */
+	int devices[DEVICE_COUNT];
+	int tty;
+	int scratch;
+};
+
+#define ATTR_PLAIN (SYS_MOUNT_NOSUID | SYS_MOUNT_NODEV)
+#define ATTR_SEALED (ATTR_PLAIN | SYS_MOUNT_RDONLY | SYS_MOUNT_NOEXEC)
+
+static int fail(struct executor *x, int r, const char *what, const char *path)
+{
+	return error_set(x->e, -r, "%s %s: %s", what, path, strerror(-r));
+}
+
+static int open_exact(const char *path)
+{
+	return sys_openat2(AT_FDCWD, path, O_PATH | O_CLOEXEC | O_NOFOLLOW, 0,
+			   SYS_RESOLVE_NO_SYMLINKS | SYS_RESOLVE_NO_MAGICLINKS);
+}
+
+/* Clone the tree at m->path; refuses another object than the plan saw. */
+static int grab(struct executor *x, const struct mount_step *m)
+{
+	_cleanup_fd_ int fd = open_exact(m->path);
+	struct stat st;
+	int tree;
+
+	if (fd < 0)
+		return fail(x, fd, "cannot open", m->path);
+	if (fstat(fd, &st) < 0)
+		return fail(x, -errno, "cannot look at", m->path);
+	if (m->ino && (st.st_ino != m->ino || st.st_dev != m->dev))
+		return error_set(x->e, ESTALE, "%s was replaced while the sandbox was being set up",
+				 m->path);
+	tree = sys_open_tree(fd, "", SYS_OPEN_TREE_CLONE | AT_EMPTY_PATH | SYS_AT_RECURSIVE);
+	return tree < 0 ? fail(x, tree, "cannot clone the mounts of", m->path) : tree;
+}
+
+static int attach(struct executor *x, int tree, const char *path)
+{
+	_cleanup_fd_ int at = open_exact(path);
+	int r = at < 0 ? at : sys_move_mount(tree, at);
+
+	return r < 0 ? fail(x, r, "cannot mount on", path) : 0;
+}
+
+static int set_attributes(struct executor *x, int tree, uint64_t set, const char *path)
+{
+	int r = sys_mount_setattr(tree, "", AT_EMPTY_PATH | SYS_AT_RECURSIVE, set, 0, 0);
+
+	return r < 0 ? fail(x, r, "cannot restrict", path) : 0;
+}
+
+/* A clone of something in the scratch file system, with attributes, onto path. */
+static int attach_scratch(struct executor *x, const char *name, uint64_t attributes,
+			  const char *path)
+{
+	_cleanup_fd_ int tree = sys_open_tree(x->scratch, name, SYS_OPEN_TREE_CLONE);
+	int r;
+
+	if (tree < 0)
+		return fail(x, tree, "cannot clone for", path);
+	r = set_attributes(x, tree, attributes, path);
+	return r < 0 ? r : attach(x, tree, path);
+}
+
+static int step_host(struct executor *x, size_t i)
+{
+	const struct mount_step *m = &x->plan->mounts[i];
+	_cleanup_fd_ int tree = x->trees[i] >= 0 ? TAKE_FD(x->trees[i]) : grab(x, m);
+	uint64_t set = m->kind == MOUNT_RO ? ATTR_PLAIN | SYS_MOUNT_RDONLY : ATTR_PLAIN;
+	int r;
+
+	if (tree < 0)
+		return tree;
+	r = set_attributes(x, tree, set, m->path);
+	return r < 0 ? r : attach(x, tree, m->path);
+}
+
+/* Name of a step's own directory in the scratch file system. */
+struct scratch_name {
+	char text[32];
+};
+
+static struct scratch_name scratch_name(size_t step)
+{
+	struct scratch_name n;
+
+	(void)snprintf(n.text, sizeof(n.text), "%zu", step);
+	return n;
+}
+
+static int make_scratch_dir(struct executor *x, const char *name, mode_t mode)
+{
+	if (mkdirat(x->scratch, name, mode) < 0)
+		return fail(x, -errno, "cannot make a private directory for", name);
+	return 0;
+}
+
+static int step_hide(struct executor *x, size_t i)
+{
+	const struct mount_step *m = &x->plan->mounts[i];
+	bool holds = i + 1 < x->plan->n_mounts && path_within(x->plan->mounts[i + 1].path, m->path);
+	struct scratch_name own = scratch_name(i);
+	int r;
+
+	if (!m->directory)
+		return attach_scratch(x, "none", ATTR_SEALED, m->path);
+	if (!holds)
+		return attach_scratch(x, "empty", ATTR_SEALED, m->path);
+	r = make_scratch_dir(x, own.text, 0555);
+	return r < 0 ? r : attach_scratch(x, own.text, ATTR_SEALED, m->path);
+}
+
+static int step_private(struct executor *x, size_t i)
+{
+	const struct mount_step *m = &x->plan->mounts[i];
+	struct scratch_name own = scratch_name(i);
+	int r = make_scratch_dir(x, own.text, m->mode);
+
+	return r < 0 ? r : attach_scratch(x, own.text, ATTR_PLAIN, m->path);
+}
+
+static int make_file(int dir, const char *name, mode_t mode)
+{
+	return mknodat(dir, name, S_IFREG | mode, 0) < 0 ? -errno : 0;
+}
+
+static int fill_dev(struct executor *x, int dev)
+{
+	static const char *const links[][2] = {
+		{ "/proc/self/fd", "fd" },       { "/proc/self/fd/0", "stdin" },
+		{ "/proc/self/fd/1", "stdout" }, { "/proc/self/fd/2", "stderr" },
+		{ "pts/ptmx", "ptmx" },
+	};
+	int r = 0;
+
+	for (size_t i = 0; i < ARRAY_LEN(links) && r == 0; i++)
+		r = symlinkat(links[i][0], dev, links[i][1]) < 0 ? -errno : 0;
+	for (size_t i = 0; i < DEVICE_COUNT && r == 0; i++)
+		r = x->devices[i] < 0 ? 0 : make_file(dev, device_paths[i] + 5, 0644);
+	if (r == 0 && x->tty >= 0)
+		r = make_file(dev, "console", 0644);
+	if (r == 0)
+		r = mkdirat(dev, "pts", 0755) < 0 ? -errno : 0;
+	if (r == 0)
+		r = mkdirat(dev, "shm", 01777) < 0 ? -errno : 0;
+	return r < 0 ? fail(x, r, "cannot fill", "/dev") : 0;
+}
+
+static int step_dev(struct executor *x, size_t i)
+{
+	const char *path = x->plan->mounts[i].path;
+	struct scratch_name own = scratch_name(i);
+	_cleanup_fd_ int dev = -1;
+	int r = make_scratch_dir(x, own.text, 0755);
+
+	if (r < 0)
+		return r;
+	dev = openat(x->scratch, own.text, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (dev < 0)
+		return fail(x, -errno, "cannot open the new", path);
+	r = fill_dev(x, dev);
+	if (r == 0)
+		r = attach_scratch(x, own.text, SYS_MOUNT_NOSUID, path);
+	for (size_t d = 0; d < DEVICE_COUNT && r == 0; d++)
+		r = x->devices[d] < 0 ? 0 : attach(x, x->devices[d], device_paths[d]);
+	if (r == 0 && x->tty >= 0)
+		r = attach(x, x->tty, "/dev/console");
+	if (r == 0 && mount("devpts", "/dev/pts", "devpts", MS_NOSUID | MS_NOEXEC,
+			    "newinstance,ptmxmode=0666,mode=620") < 0)
+		r = fail(x, -errno, "cannot mount", "/dev/pts");
+	return r;
+}
+
+/* Kernel knobs: a root caller could write them, capabilities or not. */
+static int seal_proc(struct executor *x)
+{
+	static const char *const knobs[] = {
+		"/proc/sys",    "/proc/sysrq-trigger", "/proc/irq",  "/proc/bus", "/proc/fs",
+		"/proc/driver", "/proc/acpi",          "/proc/scsi", "/proc/mtrr"
+	};
+	static const char *const secrets[] = { "/proc/kcore",       "/proc/keys",
+					       "/proc/key-users",   "/proc/timer_list",
+					       "/proc/sched_debug", "/proc/latency_stats",
+					       "/proc/kmsg",        "/proc/kpagecount" };
+	int r = 0;
+
+	for (size_t i = 0; i < ARRAY_LEN(knobs) && r == 0; i++) {
+		_cleanup_fd_ int tree =
+			sys_open_tree(AT_FDCWD, knobs[i],
+				      SYS_OPEN_TREE_CLONE | SYS_AT_RECURSIVE | AT_SYMLINK_NOFOLLOW);
+
+		if (tree == -ENOENT)
+			continue; /* not in this kernel */
+		if (tree < 0)
+			return fail(x, tree, "cannot seal", knobs[i]);
+		r = set_attributes(x, tree, ATTR_SEALED, knobs[i]);
+		if (r == 0)
+			r = attach(x, tree, knobs[i]);
+	}
+	for (size_t i = 0; i < ARRAY_LEN(secrets) && r == 0; i++) {
+		if (faccessat(AT_FDCWD, secrets[i], F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+			r = attach_scratch(x, "none", ATTR_SEALED, secrets[i]);
+	}
+	return r;
+}
+
+static int step_proc(struct executor *x, size_t i)
+{
+	const char *path = x->plan->mounts[i].path;
+
+	if (mount("proc", path, "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
+		return error_set(x->e, errno, "cannot mount a fresh /proc: %s%s", strerror(errno),
+				 errno == EPERM ? " (parts of the host's /proc are masked, as in a "
+						  "container)"
+						: "");
+	return seal_proc(x);
+}
+
+/* The mount point of step i, made in the scratch directory of the step that covers it. */
+static int make_point(struct executor *x, size_t i)
+{
+	const struct mount_step *m = &x->plan->mounts[i];
+	char rest[PATH_MAX], *s;
+	size_t cover = i, skip;
+	_cleanup_fd_ int dir = -1;
+	int r;
+
+	do {
+		cover--; /* compile() put the covering step before this one */
+	} while (cover > 0 && (!path_within(m->path, x->plan->mounts[cover].path) ||
+			       (x->plan->mounts[cover].kind != MOUNT_PRIVATE &&
+				x->plan->mounts[cover].kind != MOUNT_HIDE_DIR)));
+	dir = openat(x->scratch, scratch_name(cover).text, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (dir < 0)
+		return fail(x, -errno, "cannot make the mount point", m->path);
+	skip = strlen(x->plan->mounts[cover].path) + 1;
+	if (strlen(m->path + skip) >= sizeof(rest))
+		return fail(x, -ENAMETOOLONG, "cannot make the mount point", m->path);
+	memcpy(rest, m->path + skip, strlen(m->path + skip) + 1);
+	for (s = rest; (s = strchr(s, '/')); *s++ = '/') {
+		*s = '\0';
+		if (mkdirat(dir, rest, 0755) < 0 && errno != EEXIST)
+			return fail(x, -errno, "cannot make the mount point", m->path);
+	}
+	r = m->directory ? mkdirat(dir, rest, 0755) : mknodat(dir, rest, S_IFREG | 0644, 0);
+	if (r < 0 && errno != EEXIST)
+		return fail(x, -errno, "cannot make the mount point", m->path);
+	return 0;
+}
+
+static int run_step(struct executor *x, size_t i)
+{
+	const struct mount_step *m = &x->plan->mounts[i];
+	int r = m->make_point ? make_point(x, i) : 0;
+
+	if (r < 0)
+		return r;
+	switch (m->kind) {
+	case MOUNT_RW:
+	case MOUNT_RO:
+	case MOUNT_PIN:
+		return step_host(x, i);
+	case MOUNT_HIDE_DIR:
+	case MOUNT_HIDE_FILE:
+		return step_hide(x, i);
+	case MOUNT_PRIVATE:
+		return step_private(x, i);
+	case MOUNT_DEV:
+		return step_dev(x, i);
+	case MOUNT_PROC:
+		return step_proc(x, i);
+	case MOUNT_KIND_MAX_:
+		break;
+	}
+	return error_set(x->e, EINVAL, "unknown step at %s", m->path);
+}
+
+static int grab_all(struct executor *x)
+{
+	for (size_t i = 0; i < x->plan->n_mounts; i++) {
+		const struct mount_step *m = &x->plan->mounts[i];
+
+		x->trees[i] = -1;
+		if (m->kind == MOUNT_RW || (m->kind == MOUNT_RO && m->make_point)) {
+			x->trees[i] = grab(x, m);
+			if (x->trees[i] < 0)
+				return x->trees[i];
+		}
+	}
+	for (size_t i = 0; i < DEVICE_COUNT; i++)
+		x->devices[i] = sys_open_tree(AT_FDCWD, device_paths[i], SYS_OPEN_TREE_CLONE);
+	if (x->plan->tty)
+		x->tty = sys_open_tree(AT_FDCWD, x->plan->tty, SYS_OPEN_TREE_CLONE);
+	return 0;
+}
+
+static int seal_root(struct executor *x)
+{
+	uint64_t set = ATTR_PLAIN | (x->plan->root_writable ? 0 : SYS_MOUNT_RDONLY);
+	int r = sys_mount_setattr(AT_FDCWD, "/", SYS_AT_RECURSIVE, set, 0, MS_PRIVATE);
+
+	if (r == 0 && x->plan->root_writable) {
+		r = sys_mount_setattr(AT_FDCWD, "/sys", SYS_AT_RECURSIVE, SYS_MOUNT_RDONLY, 0, 0);
+		if (r == -ENOENT)
+			r = 0;
+	}
+	return r < 0 ? fail(x, r, "cannot make read-only:", "/") : 0;
+}
+
+static int make_scratch(struct executor *x)
+{
+	if (mount("ambit", "/dev", "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755") < 0)
+		return fail(x, -errno, "cannot mount a tmpfs on", "/dev");
+	x->scratch = open("/dev", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (x->scratch < 0)
+		return fail(x, -errno, "cannot open", "/dev");
+	if (mkdirat(x->scratch, "empty", 0555) < 0 || make_file(x->scratch, "none", 0) < 0)
+		return fail(x, -errno, "cannot fill the tmpfs on", "/dev");
+	return 0;
+}
+
+int native_mounts(const struct plan *plan, struct error *e)
+{
+	_cleanup_free_ int *trees = calloc(plan->n_mounts + 1, sizeof(*trees));
+	struct executor x = { .plan = plan, .e = e, .trees = trees, .tty = -1, .scratch = -1 };
+	int r;
+
+	if (!trees)
+		return error_set(e, ENOMEM, "out of memory");
+	r = grab_all(&x);
+	if (r == 0)
+		r = seal_root(&x);
+	if (r == 0)
+		r = make_scratch(&x);
+	for (size_t i = 0; i < plan->n_mounts && r == 0; i++)
+		r = run_step(&x, i);
+	/* fds that are left over are closed by exec; init closes them itself */
+	return r;
+}

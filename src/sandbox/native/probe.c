@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What this machine can enforce. Every property is tried in a short-lived
+ * child in namespaces of its own; the host is not changed. A refusal is
+ * explained by the usual culprits: sysctls, AppArmor, a container's seccomp filter.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/sys.h"
+#include "base/text.h"
+#include "sandbox/backend.h"
+#include "sandbox/native/native.h"
+#include "sandbox/native/seccomp.h"
+
+/* First number in a small file, or -1. */
+static long knob(const char *path)
+{
+	_cleanup_free_ char *text = NULL;
+
+	if (fd_read_file(AT_FDCWD, path, 256, &text, NULL) < 0 || !ascii_digit(text[0]))
+		return -1;
+	return strtol(text, NULL, 10);
+}
+
+struct diagnosis {
+	const char *cause, *remedy;
+};
+
+static bool in_container(void)
+{
+	return access("/.dockerenv", F_OK) == 0 || access("/run/.containerenv", F_OK) == 0;
+}
+
+/* Why user namespaces are refused here. */
+static struct diagnosis diagnose(int err)
+{
+	if (getenv("AMBIT"))
+		return (struct diagnosis){
+			"this is already inside an ambit sandbox, which allows no "
+			"namespaces of its own",
+			"run the command directly: the outer sandbox still holds"
+		};
+	if (knob("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") == 1 && geteuid() != 0)
+		return (struct diagnosis){
+			"AppArmor restricts unprivileged user namespaces "
+			"(kernel.apparmor_restrict_unprivileged_userns=1)",
+			"sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0"
+		};
+	if (knob("/proc/sys/kernel/unprivileged_userns_clone") == 0 && geteuid() != 0)
+		return (struct diagnosis){ "unprivileged user namespaces are switched off "
+					   "(kernel.unprivileged_userns_clone=0)",
+					   "sudo sysctl kernel.unprivileged_userns_clone=1" };
+	if (err == ENOSPC || knob("/proc/sys/user/max_user_namespaces") == 0)
+		return (struct diagnosis){ "the limit on user namespaces is reached "
+					   "(user.max_user_namespaces)",
+					   "sudo sysctl user.max_user_namespaces=15000" };
+	if (err == ENOSYS || in_container())
+		return (struct diagnosis){ "the container's seccomp filter refuses new namespaces",
+					   "start the container with --security-opt "
+					   "seccomp=unconfined (docker, podman)" };
+	return (struct diagnosis){ "the kernel refuses new user namespaces here", NULL };
+}
+
+int native_refused(int err, struct error *e)
+{
+	struct diagnosis d = diagnose(err);
+
+	return error_set(e, err, "cannot make the sandbox: %s: %s%s%s", strerror(err), d.cause,
+			 d.remedy ? "; to mend it: " : "", d.remedy ? d.remedy : "");
+}
+
+enum {
+	STEP_USER,
+	STEP_MOUNT,
+	STEP_PROC,
+	STEP_DEV,
+	STEP_NET,
+	STEP_OTHER, /* pid, ipc, uts, cgroup: made together with the user namespace */
+	STEP_SECCOMP,
+	STEP_NOTIFY,
+	STEP_COUNT,
+};
+
+static int map_self(unsigned uid, unsigned gid)
+{
+	char map[64];
+	const char *const files[] = { "/proc/self/setgroups", "/proc/self/uid_map",
+				      "/proc/self/gid_map" };
+
+	for (size_t i = 0; i < ARRAY_LEN(files); i++) {
+		_cleanup_fd_ int fd = open(files[i], O_WRONLY | O_CLOEXEC);
+		unsigned id = i == 1 ? uid : gid;
+		int r;
+
+		(void)snprintf(map, sizeof(map), "%u %u 1\n", id, id);
+		r = fd < 0 ? -errno : fd_write_all(fd, i ? map : "deny", strlen(i ? map : "deny"));
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int try_filter(unsigned flags)
+{
+	struct sock_filter filter[SECCOMP_FILTER_MAX];
+	struct seccomp_options options = SECCOMP_OPTIONS_DEFAULT;
+	int n = seccomp_build(seccomp_native_arch(), &options, filter, SECCOMP_FILTER_MAX, NULL);
+
+	if (n < 0)
+		return n;
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		return -errno;
+	return seccomp_load(filter, (size_t)n, flags);
+}
+
+/* In the probe's child: 0 or an errno per step. */
+static void try_steps(unsigned uid, unsigned gid, int *results)
+{
+	results[STEP_USER] = -map_self(uid, gid);
+	results[STEP_MOUNT] =
+		-sys_mount_setattr(AT_FDCWD, "/", SYS_AT_RECURSIVE,
+				   SYS_MOUNT_RDONLY | SYS_MOUNT_NOSUID, 0, MS_PRIVATE);
+	results[STEP_PROC] =
+		mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0 ? errno
+											   : 0;
+	results[STEP_DEV] = mount("ambit", "/dev", "tmpfs", MS_NOSUID, "mode=0755") < 0 ? errno : 0;
+	results[STEP_NET] = 0;
+	results[STEP_OTHER] = 0;
+	results[STEP_NOTIFY] = -try_filter(SECCOMP_FILTER_FLAG_NEW_LISTENER);
+	if (results[STEP_NOTIFY] < 0)
+		results[STEP_NOTIFY] = 0; /* the listener's descriptor */
+	results[STEP_SECCOMP] = -try_filter(0);
+}
+
+static int probe_steps(int *results)
+{
+	int pipes[2];
+	struct sys_clone_args args = {
+		.flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS |
+			 CLONE_NEWCGROUP | CLONE_NEWNET,
+		.exit_signal = SIGCHLD,
+	};
+	unsigned uid = geteuid(), gid = getegid();
+	ssize_t n;
+	pid_t pid;
+
+	if (pipe2(pipes, O_CLOEXEC) < 0)
+		return -errno;
+	pid = sys_clone3(&args);
+	if (pid == 0) {
+		try_steps(uid, gid, results);
+		(void)!fd_write_all(pipes[1], results, STEP_COUNT * sizeof(*results));
+		_exit(0);
+	}
+	fd_close(pipes[1]);
+	n = pid < 0 ? 0 : fd_read_full(pipes[0], results, STEP_COUNT * sizeof(*results));
+	fd_close(pipes[0]);
+	if (pid < 0)
+		return pid;
+	(void)waitpid(pid, NULL, 0);
+	return n == (ssize_t)(STEP_COUNT * sizeof(*results)) ? 0 : -EIO;
+}
+
+static void add(struct arena *a, struct properties *ps, const char *name, int err,
+		const char *mechanism, struct diagnosis missing)
+{
+	struct property *p = ARENA_PUSH(a, ps->v, ps->n);
+
+	p->name = name;
+	p->enforced = err == 0;
+	p->mechanism = mechanism;
+	if (err) {
+		p->missing = missing.cause ? missing.cause : arena_strdup(a, strerror(err));
+		p->remedy = missing.remedy;
+	}
+}
+
+static void add_landlock(struct arena *a, struct properties *ps)
+{
+	int abi = sys_landlock_abi();
+	struct diagnosis none = { "the kernel has no Landlock (or it is not enabled)",
+				  "add landlock to the kernel's lsm= parameter" };
+	struct diagnosis old = {
+		"needs Landlock ABI 6 (kernel 6.12); the pid namespace still hides "
+		"other processes",
+		NULL
+	};
+
+	add(a, ps, "landlock", abi ? 0 : ENOSYS,
+	    abi ? arena_printf(a, "Landlock ABI %d", abi) : "Landlock", none);
+	add(a, ps, "signal-scope", abi >= 6 ? 0 : ENOSYS, "Landlock scopes", old);
+}
+
+int native_probe(struct arena *a, struct properties *ret, struct error *e)
+{
+	int results[STEP_COUNT] = { 0 };
+	int r = probe_steps(results);
+	struct diagnosis d = { NULL, NULL };
+
+	*ret = (struct properties){ 0 };
+	if (r < 0 || results[STEP_USER]) {
+		int err = r < 0 ? -r : results[STEP_USER];
+
+		d = diagnose(err);
+		for (size_t i = 0; i <= STEP_OTHER; i++)
+			results[i] = err;
+		results[STEP_SECCOMP] = results[STEP_NOTIFY] = 0;
+	}
+	add(a, ret, "user-namespaces", results[STEP_USER], "user namespace, no capabilities", d);
+	add(a, ret, "files", results[STEP_MOUNT], "mount namespace, read-only tree", d);
+	add(a, ret, "processes", results[STEP_PROC], "pid namespace, own /proc",
+	    d.cause ? d
+		    : (struct diagnosis){ "parts of /proc are masked here, as in a container",
+					  "start the container with --security-opt "
+					  "systempaths=unconfined" });
+	add(a, ret, "devices", results[STEP_DEV], "private /dev", d);
+	add(a, ret, "network", results[STEP_NET], "network namespace", d);
+	add(a, ret, "ipc", results[STEP_OTHER], "ipc, uts and cgroup namespaces", d);
+	add_landlock(a, ret);
+	add(a, ret, "seccomp", results[STEP_SECCOMP], "system call filter",
+	    (struct diagnosis){ NULL, NULL });
+	(void)e;
+	return 0;
+}

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Clone into the new namespaces and set them up, step by step. The child is
+ * a copy of the supervisor until it becomes init; whatever fails there is written to
+ * the error pipe as it is and reported by the supervisor as its own.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <net/if.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/sys.h"
+#include "sandbox/native/native.h"
+
+static int write_file(const char *path, const char *text, struct error *e)
+{
+	_cleanup_fd_ int fd = open(path, O_WRONLY | O_CLOEXEC);
+	int r = fd < 0 ? -errno : fd_write_all(fd, text, strlen(text));
+
+	return r < 0 ? error_set(e, -r, "%s: %s", path, strerror(-r)) : 0;
+}
+
+/* One to one: the command keeps the caller's user and group, and has no other. */
+static int map_ids(const struct plan *plan, struct error *e)
+{
+	char map[64];
+	int r = write_file("/proc/self/setgroups", "deny", e);
+
+	if (r == 0) {
+		(void)snprintf(map, sizeof(map), "%u %u 1\n", plan->uid, plan->uid);
+		r = write_file("/proc/self/uid_map", map, e);
+	}
+	if (r == 0) {
+		(void)snprintf(map, sizeof(map), "%u %u 1\n", plan->gid, plan->gid);
+		r = write_file("/proc/self/gid_map", map, e);
+	}
+	if (r == -EPERM || r == -EACCES)
+		return native_refused(-r, e);
+	return r;
+}
+
+static int raise_loopback(struct error *e)
+{
+	_cleanup_fd_ int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	struct ifreq req = { .ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING };
+
+	if (fd < 0 || ioctl(fd, SIOCSIFFLAGS, &req) < 0)
+		return error_set(e, errno, "cannot bring up the loopback interface: %s",
+				 strerror(errno));
+	return 0;
+}
+
+/* What the command and init have in common: no way back to any privilege. */
+static int drop_privileges(struct error *e)
+{
+	static const struct rlimit no_core = { 0, 0 };
+	int r;
+
+	r = sys_join_session_keyring();
+	if (r < 0 && r != -ENOSYS && r != -EDQUOT)
+		return error_set(e, -r, "cannot make a session keyring: %s", strerror(-r));
+	if (setrlimit(RLIMIT_CORE, &no_core) < 0)
+		return error_set(e, errno, "cannot forbid core dumps: %s", strerror(errno));
+	r = sys_drop_capabilities();
+	if (r < 0)
+		return error_set(e, -r, "cannot drop capabilities: %s", strerror(-r));
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		return error_set(e, errno, "cannot set no_new_privs: %s", strerror(errno));
+	return 0;
+}
+
+static int set_up(const struct plan *plan, struct error *e)
+{
+	int r = map_ids(plan, e);
+
+	if (r == 0 && plan->loopback)
+		r = raise_loopback(e);
+	if (r == 0)
+		r = native_mounts(plan, e);
+	if (r == 0 && chdir(plan->cwd) < 0)
+		r = error_set(e, errno, "cannot enter %s inside the sandbox: %s", plan->cwd,
+			      strerror(errno));
+	return r == 0 ? drop_privileges(e) : r;
+}
+
+static _Noreturn void child_main(const struct plan *plan, const struct native_command *cmd,
+				 int control, int errors)
+{
+	struct error e = { 0 };
+	mode_t mask = umask(0);
+	int r;
+
+	/* the supervisor cannot be seen from here: if it is gone already, `control` says so */
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+	r = set_up(plan, &e);
+	if (r == 0)
+		r = native_init(plan, cmd, control, errors, mask, &e);
+	if (r < 0)
+		(void)!fd_write_all(errors, &e, sizeof(e));
+	_exit(125);
+}
+
+int native_start(const struct plan *plan, const struct native_command *cmd,
+		 struct native_child *ret, struct error *e)
+{
+	int control[2] = { -1, -1 }, errors[2] = { -1, -1 }, pidfd = -1;
+	struct sys_clone_args args = {
+		.flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS |
+			 CLONE_NEWCGROUP | CLONE_PIDFD | (plan->new_net ? CLONE_NEWNET : 0),
+		.pidfd = (uint64_t)(uintptr_t)&pidfd,
+		.exit_signal = SIGCHLD,
+	};
+	pid_t pid;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, control) < 0)
+		return error_set(e, errno, "cannot make a socket: %s", strerror(errno));
+	if (pipe2(errors, O_CLOEXEC) < 0) {
+		int err = errno;
+
+		fd_close(control[0]);
+		fd_close(control[1]);
+		return error_set(e, err, "cannot make a pipe: %s", strerror(err));
+	}
+	pid = sys_clone3(&args);
+	if (pid == 0) {
+		fd_close(control[0]);
+		fd_close(errors[0]);
+		child_main(plan, cmd, control[1], errors[1]);
+	}
+	fd_close(control[1]);
+	fd_close(errors[1]);
+	if (pid < 0) {
+		fd_close(control[0]);
+		fd_close(errors[0]);
+		return native_refused(-pid, e);
+	}
+	*ret = (struct native_child){
+		.pid = pid, .pidfd = pidfd, .control = control[0], .errors = errors[0]
+	};
+	return 0;
+}

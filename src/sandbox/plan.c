@@ -1,0 +1,537 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From path rules to mounts.
+ *
+ * Every path that a rule names (or a pattern matches now), every place that the
+ * sandbox replaces (/dev, /proc, /run, /tmp, ...) and every protected name that
+ * exists is a *point*. Points are walked in path order with a stack of regions;
+ * a region says how everything below it looks from inside:
+ *
+ *   RO    the host's files, read-only      (the whole tree starts as this)
+ *   RW    the host's files, writable
+ *   GONE  nothing of the host: hidden, or replaced by a private directory
+ *
+ * A mount is emitted only where a point wants another state than its region, so the
+ * number of mounts grows with the rules, never with the user's tree.
+ *
+ * A directory that lies in a RW region above a mount could be renamed, and a
+ * new one made in its place (a mount does not hold its ancestors): such
+ * ancestors are pinned by a bind onto themselves.
+ */
+#include "sandbox/plan.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "policy/match_path.h"
+
+#define GLOB_VISIT_MAX 50000 /* directory entries looked at while expanding patterns */
+
+enum region_kind { REGION_RO, REGION_RW, REGION_GONE };
+
+struct region {
+	const char *path;
+	enum region_kind kind;
+};
+
+struct point {
+	const char *path;
+	struct view_entry at;
+	bool replaced; /* one of the sandbox's own places: kind and mode below hold */
+	bool guarded; /* a protected name: read-only at the most */
+	bool shown; /* the working directory: seen even in a private place */
+	enum mount_kind kind;
+	uint32_t mode;
+	const struct path_rule *rule; /* NULL for own places, protected names and the cwd */
+	const char *why;
+};
+
+struct compiler {
+	struct arena *a;
+	const struct policy *p;
+	const struct plan_facts *facts;
+	const struct view *view;
+	struct plan *plan;
+	struct error *e;
+	struct point *points;
+	size_t n_points;
+	struct region *stack;
+	size_t n_stack;
+	size_t visited; /* by pattern expansion */
+};
+
+static const char *rule_key(const struct path_rule *r)
+{
+	if (r->access == ACCESS_READ)
+		return r->verdict == VERDICT_ALLOW ? "allowRead" : "denyRead";
+	return r->verdict == VERDICT_ALLOW ? "allowWrite" : "denyWrite";
+}
+
+static const char *rule_text(struct compiler *c, const struct path_rule *r)
+{
+	return arena_printf(c->a, "%s %s (%s)", rule_key(r), r->text,
+			    origin_text(c->a, &r->origin));
+}
+
+static struct point *add_point(struct compiler *c, const char *path)
+{
+	struct point *pt = ARENA_PUSH(c->a, c->points, c->n_points);
+
+	pt->path = path;
+	return pt;
+}
+
+/* A place of the sandbox's own; skipped where the host has no such directory. */
+static void add_place(struct compiler *c, const char *path, enum mount_kind kind, uint32_t mode,
+		      const char *why)
+{
+	struct view_entry at;
+	struct point *pt;
+
+	c->view->look(c->view, c->a, path, &at);
+	if (at.kind != FILE_DIRECTORY)
+		return;
+	for (size_t i = 0; i < c->n_points; i++) {
+		if (c->points[i].replaced && strcmp(c->points[i].path, at.real) == 0)
+			return; /* /var/tmp -> /tmp */
+	}
+	pt = add_point(c, at.real);
+	pt->at = at;
+	pt->replaced = true;
+	pt->kind = kind;
+	pt->mode = mode;
+	pt->why = why;
+}
+
+/* A directory that is made inside one of the private places. */
+static void add_private_child(struct compiler *c, const char *path, uint32_t mode, const char *why)
+{
+	struct point *pt = add_point(c, path);
+
+	pt->at.kind = FILE_DIRECTORY;
+	pt->replaced = true;
+	pt->kind = MOUNT_PRIVATE;
+	pt->mode = mode;
+	pt->why = why;
+}
+
+static void add_places(struct compiler *c)
+{
+	static const char *const revealing[] = {
+		"/sys/firmware",
+		"/sys/kernel/debug",
+		"/sys/kernel/tracing",
+		"/sys/kernel/security",
+	};
+
+	add_place(c, "/dev", MOUNT_DEV, 0, "devices");
+	add_place(c, "/proc", MOUNT_PROC, 0, "processes");
+	for (size_t i = 0; i < ARRAY_LEN(revealing); i++)
+		add_place(c, revealing[i], MOUNT_HIDE_DIR, 0, "kernel internals");
+	/* sockets of services live here, and a read-only mount does not stop connect(2) */
+	add_place(c, "/run", MOUNT_PRIVATE, 0755, "sockets of the host's services");
+	if (c->view->kind(c->view, "/run") == FILE_DIRECTORY)
+		add_private_child(c, arena_printf(c->a, "/run/user/%u", c->facts->uid), 0700,
+				  "runtime directory");
+	if (c->p->fs.tmp == TMP_PRIVATE) {
+		add_place(c, "/tmp", MOUNT_PRIVATE, 01777, "private temporary directory");
+		add_place(c, "/var/tmp", MOUNT_PRIVATE, 01777, "private temporary directory");
+	}
+	if (c->p->fs.home == HOME_PRIVATE)
+		add_place(c, c->p->home, MOUNT_PRIVATE, 0700, "private home directory");
+}
+
+/* With the host's network, names must resolve: show the file /etc/resolv.conf points to. */
+static void add_resolver(struct compiler *c)
+{
+	struct view_entry at;
+	struct point *pt;
+
+	if (c->plan->new_net)
+		return;
+	c->view->look(c->view, c->a, "/etc/resolv.conf", &at);
+	if (at.kind != FILE_REGULAR || !path_within(at.real, "/run"))
+		return;
+	pt = add_point(c, at.real);
+	pt->at = at;
+	pt->replaced = true;
+	pt->kind = MOUNT_RO;
+	pt->why = "name resolution (network host)";
+}
+
+static int expand_below(struct compiler *c, const struct path_rule *r, const char *dir)
+{
+	const char *const *names;
+	int n = c->view->list(c->view, c->a, dir, &names);
+
+	for (int i = 0; i < n; i++) {
+		char *path = path_join(c->a, dir, names[i]);
+
+		if (++c->visited > GLOB_VISIT_MAX)
+			return error_set(c->e, E2BIG,
+					 "%s: more than %d files to look at: name a directory "
+					 "instead of a pattern",
+					 rule_text(c, r), GLOB_VISIT_MAX);
+		if (pattern_matches(r->real, path)) {
+			struct view_entry at;
+			struct point *pt;
+
+			c->view->look(c->view, c->a, path, &at);
+			pt = add_point(c, at.real);
+			pt->at = at;
+			pt->rule = r;
+		} else if (pattern_may_match_below(r->real, path) &&
+			   c->view->kind(c->view, path) == FILE_DIRECTORY) {
+			int err = expand_below(c, r, path);
+
+			if (err < 0)
+				return err;
+		}
+	}
+	return 0;
+}
+
+static int add_glob(struct compiler *c, const struct path_rule *r)
+{
+	size_t before = c->n_points;
+	char *base = arena_strndup(c->a, r->real, pattern_fixed_len(r->real));
+	int err = expand_below(c, r, base);
+
+	if (err == 0 && r->verdict == VERDICT_DENY)
+		ARENA_PUSH(c->a, c->plan->notes.v, c->plan->notes.n)->text = arena_printf(
+			c->a, "%s covers the %zu files that match now, not files made later",
+			rule_text(c, r), c->n_points - before);
+	return err;
+}
+
+static int add_rule(struct compiler *c, const struct path_rule *r)
+{
+	struct view_entry at = { .kind = FILE_ABSENT };
+	struct point *pt;
+
+	if (r->glob)
+		return add_glob(c, r);
+	if (c->view->kind(c->view, r->real) != FILE_ABSENT)
+		c->view->look(c->view, c->a, r->real, &at);
+	if (r->access == ACCESS_WRITE && r->verdict == VERDICT_ALLOW) {
+		if (at.kind == FILE_ABSENT && r->optional)
+			return 0;
+		if (at.kind == FILE_ABSENT || at.kind == FILE_UNKNOWN)
+			return error_set(c->e, at.kind == FILE_ABSENT ? ENOENT : at.err, "%s: %s",
+					 rule_text(c, r),
+					 at.kind == FILE_ABSENT ? "does not exist"
+								: strerror(at.err));
+		if (strcmp(at.real, "/") == 0 && r->origin.layer == LAYER_DEFAULT)
+			return error_set(c->e, EINVAL,
+					 "the working directory is /, which would make the whole "
+					 "machine writable: use --chdir DIR, or --allow-write / if "
+					 "that is what you want");
+	}
+	if (at.kind == FILE_ABSENT && r->access == ACCESS_READ)
+		return 0; /* nothing to show or hide */
+	pt = add_point(c, r->real);
+	pt->at = at;
+	pt->rule = r;
+	return 0;
+}
+
+/* Protected names that exist in `dir`, the top of something writable. */
+static void add_protected(struct compiler *c, const char *dir)
+{
+	for (size_t i = 0; i < c->p->fs.n_protected; i++) {
+		const struct protected_name *name = &c->p->fs.protected[i];
+		struct view_entry at;
+		struct point *pt;
+		enum file_kind kind;
+		char *path;
+
+		if (name->lifted || pattern_is_glob(name->pattern))
+			continue;
+		path = path_join(c->a, dir, name->pattern);
+		kind = c->view->kind(c->view, path);
+		if (kind == FILE_ABSENT || kind == FILE_UNKNOWN)
+			continue;
+		c->view->look(c->view, c->a, path, &at);
+		if (at.kind == FILE_ABSENT || at.kind == FILE_UNKNOWN)
+			continue; /* a dangling link */
+		pt = add_point(c, at.real);
+		pt->at = at;
+		pt->guarded = true;
+		pt->why = arena_printf(c->a, "protected name %s: %s (%s)", name->pattern,
+				       name->reason, origin_text(c->a, &name->origin));
+	}
+}
+
+/* The top of every writable directory, and the directories from there down to the cwd. */
+static void add_anchors(struct compiler *c)
+{
+	for (size_t i = 0; i < c->p->fs.rules.n; i++) {
+		const struct path_rule *r = &c->p->fs.rules.v[i];
+		size_t top;
+
+		if (r->glob || r->access != ACCESS_WRITE || r->verdict != VERDICT_ALLOW)
+			continue;
+		add_protected(c, r->real);
+		if (!path_within(c->p->cwd, r->real))
+			continue;
+		top = strcmp(r->real, "/") == 0 ? 0 : strlen(r->real);
+		for (const char *s = c->p->cwd + top; *s; s++) {
+			const char *end = s + 1 + strcspn(s + 1, "/");
+
+			if (*s == '/' && s[1])
+				add_protected(c, arena_strndup(c->a, c->p->cwd,
+							       (size_t)(end - c->p->cwd)));
+		}
+	}
+}
+
+static void add_cwd(struct compiler *c)
+{
+	struct point *pt = add_point(c, c->p->cwd);
+
+	c->view->look(c->view, c->a, c->p->cwd, &pt->at);
+	pt->shown = true;
+	pt->why = "the working directory";
+}
+
+static int compare_points(const void *a, const void *b)
+{
+	const struct point *p = a, *q = b;
+	int order = path_compare(p->path, q->path);
+
+	/* the sandbox's own places come first and win over rules on the same path */
+	return order ? order : (int)q->replaced - (int)p->replaced;
+}
+
+/* Several points at one path are one. */
+static void merge_points(struct compiler *c)
+{
+	size_t kept = 0;
+
+	qsort(c->points, c->n_points, sizeof(*c->points), compare_points);
+	for (size_t i = 0; i < c->n_points; i++) {
+		struct point *pt = &c->points[i], *last = kept ? &c->points[kept - 1] : NULL;
+
+		if (!last || strcmp(last->path, pt->path) != 0) {
+			c->points[kept++] = *pt;
+			continue;
+		}
+		last->guarded |= pt->guarded;
+		last->shown |= pt->shown;
+		if (!last->rule)
+			last->rule = pt->rule;
+		if (pt->guarded)
+			last->why = pt->why;
+	}
+	c->n_points = kept;
+}
+
+static struct region *region_of(struct compiler *c, const char *path)
+{
+	while (c->n_stack > 1 && !path_within(path, c->stack[c->n_stack - 1].path))
+		c->n_stack--;
+	return &c->stack[c->n_stack - 1];
+}
+
+/* What a rule's point should look like from inside. */
+static enum region_kind wanted(struct compiler *c, const struct point *pt,
+			       const struct region *region)
+{
+	struct decision d;
+
+	policy_decide_path(c->p, ACCESS_READ, pt->path, &d);
+	if (d.verdict == VERDICT_DENY)
+		return REGION_GONE;
+	/* out of a hidden or private place only what a deeper rule names comes back */
+	if (region->kind == REGION_GONE && !pt->shown &&
+	    (!d.rule || !path_within(d.rule->real, region->path) ||
+	     strcmp(d.rule->real, region->path) == 0))
+		return REGION_GONE;
+	policy_decide_path(c->p, ACCESS_WRITE, pt->path, &d);
+	return d.verdict == VERDICT_ALLOW && !pt->guarded ? REGION_RW : REGION_RO;
+}
+
+static void pin_ancestors(struct compiler *c, const struct region *region, const char *path)
+{
+	size_t top = strcmp(region->path, "/") == 0 ? 0 : strlen(region->path);
+
+	for (const char *s = path + top + 1; (s = strchr(s, '/')); s++) {
+		struct mount_step *m = ARENA_PUSH(c->a, c->plan->mounts, c->plan->n_mounts);
+
+		m->kind = MOUNT_PIN;
+		m->path = arena_strndup(c->a, path, (size_t)(s - path));
+		m->directory = true;
+		m->why = arena_printf(c->a, "holds %s", path);
+	}
+}
+
+static void emit(struct compiler *c, const struct point *pt, const struct region *region,
+		 enum mount_kind kind)
+{
+	struct mount_step *m;
+	const char *why = pt->why ? pt->why : rule_text(c, pt->rule);
+
+	if (region->kind == REGION_RW)
+		pin_ancestors(c, region, pt->path);
+	m = ARENA_PUSH(c->a, c->plan->mounts, c->plan->n_mounts);
+	m->kind = kind;
+	m->path = pt->path;
+	m->directory = pt->at.kind == FILE_DIRECTORY;
+	m->make_point = region->kind == REGION_GONE;
+	m->mode = pt->mode;
+	m->why = why;
+	if (kind == MOUNT_RW || kind == MOUNT_RO) {
+		m->dev = pt->at.dev;
+		m->ino = pt->at.ino;
+	}
+}
+
+static enum region_kind region_after(enum mount_kind kind)
+{
+	if (kind == MOUNT_RW || kind == MOUNT_PIN)
+		return REGION_RW;
+	return kind == MOUNT_RO ? REGION_RO : REGION_GONE;
+}
+
+static int place_point(struct compiler *c, const struct point *pt)
+{
+	const struct region *region = region_of(c, pt->path);
+	enum region_kind want;
+	enum mount_kind kind;
+	struct region *below;
+
+	if (pt->replaced) {
+		kind = pt->kind;
+		if (kind == MOUNT_HIDE_DIR && region->kind == REGION_GONE)
+			return 0;
+	} else {
+		want = wanted(c, pt, region);
+		if (want == region->kind)
+			return 0;
+		if (pt->at.kind == FILE_ABSENT) {
+			/* only denyWrite comes here: the command could create it */
+			if (region->kind != REGION_RW)
+				return 0;
+			return error_set(c->e, ENOENT,
+					 "%s: does not exist, and this version cannot keep it from "
+					 "being created inside a writable directory",
+					 rule_text(c, pt->rule));
+		}
+		if (pt->at.kind == FILE_UNKNOWN)
+			return 0; /* out of the caller's own reach, so out of the command's */
+		kind = want == REGION_RW ? MOUNT_RW : want == REGION_RO ? MOUNT_RO : MOUNT_HIDE_DIR;
+		if (kind == MOUNT_HIDE_DIR && pt->at.kind != FILE_DIRECTORY)
+			kind = MOUNT_HIDE_FILE;
+	}
+	emit(c, pt, region, kind);
+	below = ARENA_PUSH(c->a, c->stack, c->n_stack);
+	below->path = pt->path;
+	below->kind = region_after(kind);
+	return 0;
+}
+
+static int compare_steps(const void *a, const void *b)
+{
+	const struct mount_step *m = a, *n = b;
+	int order = path_compare(m->path, n->path);
+
+	/* a pin gives way to whatever else stands at its path */
+	return order ? order : (m->kind == MOUNT_PIN) - (n->kind == MOUNT_PIN);
+}
+
+static void sort_steps(struct plan *plan)
+{
+	size_t kept = 0;
+
+	if (plan->n_mounts)
+		qsort(plan->mounts, plan->n_mounts, sizeof(*plan->mounts), compare_steps);
+	for (size_t i = 0; i < plan->n_mounts; i++) {
+		if (kept && strcmp(plan->mounts[kept - 1].path, plan->mounts[i].path) == 0)
+			continue;
+		plan->mounts[kept++] = plan->mounts[i];
+	}
+	plan->n_mounts = kept;
+}
+
+static void list_writable(struct compiler *c)
+{
+	struct plan *plan = c->plan;
+
+	if (plan->root_writable)
+		*ARENA_PUSH(c->a, plan->writable, plan->n_writable) = "/";
+	for (size_t i = 0; i < plan->n_mounts; i++) {
+		enum mount_kind kind = plan->mounts[i].kind;
+
+		if (kind == MOUNT_RW || kind == MOUNT_PRIVATE || kind == MOUNT_DEV ||
+		    kind == MOUNT_PROC)
+			*ARENA_PUSH(c->a, plan->writable, plan->n_writable) = plan->mounts[i].path;
+	}
+}
+
+static int compile_mounts(struct compiler *c)
+{
+	struct decision root;
+	struct region *base;
+	int r;
+
+	policy_decide_path(c->p, ACCESS_WRITE, "/", &root);
+	c->plan->root_writable = root.verdict == VERDICT_ALLOW;
+	add_places(c);
+	add_resolver(c);
+	for (size_t i = 0; i < c->p->fs.rules.n; i++) {
+		r = add_rule(c, &c->p->fs.rules.v[i]);
+		if (r < 0)
+			return r;
+	}
+	add_anchors(c);
+	add_cwd(c);
+	merge_points(c);
+
+	base = ARENA_PUSH(c->a, c->stack, c->n_stack);
+	base->path = "/";
+	base->kind = c->plan->root_writable ? REGION_RW : REGION_RO;
+	for (size_t i = 0; i < c->n_points; i++) {
+		if (strcmp(c->points[i].path, "/") == 0)
+			continue; /* the tree as a whole: decided above */
+		r = place_point(c, &c->points[i]);
+		if (r < 0)
+			return r;
+	}
+	sort_steps(c->plan);
+	list_writable(c);
+	return 0;
+}
+
+int plan_compile(struct arena *a, const struct policy *p, const struct plan_facts *facts,
+		 const struct view *view, const struct plan **ret, struct error *e)
+{
+	struct plan *plan = arena_alloc(a, sizeof(*plan));
+	struct compiler c = { .a = a, .p = p, .facts = facts, .view = view, .plan = plan, .e = e };
+	struct decision d;
+	int r;
+
+	if (p->network.mode == NETWORK_ALLOWLIST)
+		return error_set(e, ENOTSUP,
+				 "network access by domain (allowlist) is not available in this "
+				 "version: use --network none or --network host");
+	plan->uid = facts->uid;
+	plan->gid = facts->gid;
+	plan->new_net = p->network.mode != NETWORK_HOST;
+	plan->loopback = plan->new_net && p->network.allow_local_binding;
+	plan->landlock = facts->landlock;
+	plan->tty = facts->tty;
+	plan->cwd = p->cwd;
+	plan->env = policy_environment(p, a, facts->environ_in, NULL);
+	policy_decide_path(p, ACCESS_READ, p->cwd, &d);
+	if (d.verdict == VERDICT_DENY)
+		return error_set(e, EACCES,
+				 "the working directory %s is hidden by %s: use --chdir DIR or "
+				 "--allow-read %s",
+				 p->cwd, d.rule ? rule_text(&c, d.rule) : d.reason, p->cwd);
+	r = compile_mounts(&c);
+	if (r < 0)
+		return r;
+	*ret = plan;
+	return 0;
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The two impure neighbours of plan_compile(): facts of this process, and missing directories. */
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/sys.h"
+#include "sandbox/plan.h"
+
+void plan_gather_facts(struct arena *a, char *const *environ_in, struct plan_facts *ret)
+{
+	char link[64];
+	ssize_t n = -1;
+
+	*ret = (struct plan_facts){
+		.uid = geteuid(),
+		.gid = getegid(),
+		.environ_in = environ_in,
+		.landlock = sys_landlock_abi() > 0,
+	};
+	for (int fd = 0; fd <= 2 && n < 0; fd++) {
+		if (isatty(fd))
+			n = readlink(arena_printf(a, "/proc/self/fd/%d", fd), link, sizeof(link));
+	}
+	/* only a pty or console of this name space can be shown again inside */
+	if (n > 0 && (size_t)n < sizeof(link)) {
+		char *path = arena_strndup(a, link, (size_t)n);
+		struct stat st;
+
+		if (strncmp(path, "/dev/", 5) == 0 && stat(path, &st) == 0 && S_ISCHR(st.st_mode))
+			ret->tty = path;
+	}
+}
+
+int plan_prepare(const struct policy *p, struct error *e)
+{
+	for (size_t i = 0; i < p->fs.rules.n; i++) {
+		const struct path_rule *r = &p->fs.rules.v[i];
+
+		if (r->glob || r->optional || r->access != ACCESS_WRITE ||
+		    r->verdict != VERDICT_ALLOW)
+			continue;
+		if (mkdir(r->real, 0777) < 0 && errno != EEXIST) {
+			int err = errno;
+
+			if (access(r->real, F_OK) < 0)
+				return error_set(e, err,
+						 "allowWrite %s: does not exist and cannot be "
+						 "created: %s",
+						 r->text, strerror(err));
+		}
+	}
+	return 0;
+}

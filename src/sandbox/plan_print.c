@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A plan for people and for machines. */
+#include <string.h>
+
+#include "base/json.h"
+#include "base/text.h"
+#include "sandbox/plan.h"
+
+static const char *const kind_names[] = {
+	[MOUNT_RW] = "rw",         [MOUNT_RO] = "ro",          [MOUNT_PIN] = "pin",
+	[MOUNT_HIDE_DIR] = "hide", [MOUNT_HIDE_FILE] = "hide", [MOUNT_PRIVATE] = "private",
+	[MOUNT_DEV] = "dev",       [MOUNT_PROC] = "proc",
+};
+_Static_assert(ARRAY_LEN(kind_names) == MOUNT_KIND_MAX_, "a name for each kind");
+
+void plan_print(const struct plan *plan, struct buf *out)
+{
+	buf_printf(out, "namespaces  user mount pid ipc uts cgroup%s\n",
+		   plan->new_net ? " net" : "");
+	buf_printf(out, "network     %s\n",
+		   !plan->new_net   ? "the host's"
+		   : plan->loopback ? "none (own loopback)"
+				    : "none (loopback down)");
+	buf_printf(out, "ids         uid %u, gid %u, no capabilities, no_new_privs\n", plan->uid,
+		   plan->gid);
+	buf_printf(out, "directory   ");
+	text_append_safe(out, plan->cwd);
+	buf_printf(out, "\nfiles       / %s\n", plan->root_writable ? "writable" : "read-only");
+	for (size_t i = 0; i < plan->n_mounts; i++) {
+		const struct mount_step *m = &plan->mounts[i];
+
+		buf_printf(out, "  %-8s  ", kind_names[m->kind]);
+		text_append_safe(out, m->path);
+		buf_puts(out, "  — ");
+		text_append_safe(out, m->why);
+		buf_putc(out, '\n');
+	}
+	if (plan->landlock) {
+		buf_puts(out, "landlock    writes only below:");
+		for (size_t i = 0; i < plan->n_writable; i++) {
+			buf_putc(out, ' ');
+			text_append_safe(out, plan->writable[i]);
+		}
+		buf_putc(out, '\n');
+	} else {
+		buf_puts(out, "landlock    not available on this kernel\n");
+	}
+	buf_puts(out, "seccomp     allow-list; no namespaces, mounts, io_uring, odd sockets\n");
+	buf_puts(out, "environment");
+	for (char **v = plan->env; *v; v++) {
+		buf_putc(out, ' ');
+		text_append_safe_n(out, *v, strcspn(*v, "="));
+	}
+	buf_putc(out, '\n');
+	for (size_t i = 0; i < plan->notes.n; i++) {
+		buf_puts(out, "note        ");
+		text_append_safe(out, plan->notes.v[i].text);
+		buf_putc(out, '\n');
+	}
+}
+
+static void print_step(struct json *j, const struct mount_step *m)
+{
+	json_begin_object(j);
+	json_kstring(j, "kind", kind_names[m->kind]);
+	json_kstring(j, "path", m->path);
+	json_kstring(j, "type", m->directory ? "directory" : "file");
+	if (m->make_point)
+		json_kbool(j, "makePoint", true);
+	json_kstring(j, "why", m->why);
+	json_end_object(j);
+}
+
+void plan_print_json(const struct plan *plan, struct buf *out)
+{
+	struct json j = { .out = out, .indent = 2 };
+
+	json_begin_object(&j);
+	json_kint(&j, "uid", plan->uid);
+	json_kint(&j, "gid", plan->gid);
+	json_kbool(&j, "ownNetwork", plan->new_net);
+	json_kbool(&j, "loopback", plan->loopback);
+	json_kbool(&j, "landlock", plan->landlock);
+	json_kstring(&j, "directory", plan->cwd);
+	json_kbool(&j, "rootWritable", plan->root_writable);
+	json_key(&j, "mounts");
+	json_begin_array(&j);
+	for (size_t i = 0; i < plan->n_mounts; i++)
+		print_step(&j, &plan->mounts[i]);
+	json_end_array(&j);
+	json_key(&j, "writable");
+	json_begin_array(&j);
+	for (size_t i = 0; i < plan->n_writable; i++)
+		json_string(&j, plan->writable[i]);
+	json_end_array(&j);
+	json_key(&j, "environment");
+	json_begin_array(&j);
+	for (char **v = plan->env; *v; v++)
+		json_string(&j, *v);
+	json_end_array(&j);
+	json_key(&j, "notes");
+	json_begin_array(&j);
+	for (size_t i = 0; i < plan->notes.n; i++)
+		json_string(&j, plan->notes.v[i].text);
+	json_end_array(&j);
+	json_end_object(&j);
+	buf_putc(out, '\n');
+}

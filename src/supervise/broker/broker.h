@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The broker: performs the command's write-intent calls inside guarded
+ * directories, so that protected names hold for names that do not exist yet, at
+ * any depth, without a race and without a trace in the tree.
+ *
+ * The kernel denies by default: the command's Landlock domain has no right to
+ * create or write in a guarded directory. The seccomp filter sends such calls
+ * here; the broker opens the parent directory, asks the guard about (parent,
+ * name), performs the call on exactly that pair and hands the result back. For
+ * everything outside guarded directories it answers "continue", which is
+ * always safe: the kernel resolves the path again and enforces its own rules.
+ *
+ * It runs as a process of its own, in the sandbox's user and mount namespace
+ * (paths mean what the command means), outside its Landlock domain and in the outer
+ * pid namespace (the command can neither see nor signal nor trace it), with no
+ * capability but CAP_SYS_PTRACE over the sandbox's own processes.
+ */
+#pragma once
+
+#include <sys/types.h>
+
+#include "base/error.h"
+#include "policy/policy.h"
+#include "sandbox/plan.h"
+
+struct broker_setup {
+	const struct policy *policy;
+	const struct plan *plan;
+	int listener; /* seccomp notification descriptor */
+	int pidfd;    /* init of the sandbox: whose namespaces to join */
+	int reports;  /* SOCK_SEQPACKET: a struct violation per denial */
+	int lock;     /* file locked around decisions on git directories; shared by sandboxes; -1 = none */
+};
+
+enum violation_kind {
+	VIOLATION_WRITE,
+	VIOLATION_CREATE,
+	VIOLATION_RENAME,
+	VIOLATION_DELETE,
+	VIOLATION_MODE, /* chmod, chown, times, attributes */
+	VIOLATION_READ,
+	VIOLATION_EXEC,
+	VIOLATION_KIND_MAX_,
+};
+
+#define VIOLATION_PATH_MAX 4096
+
+/* What was refused, as it travels from the broker to the supervisor. */
+struct violation {
+	int32_t kind; /* enum violation_kind */
+	int32_t pid;  /* as the command sees it */
+	char process[16];
+	char rule[64]; /* setting that decided: "filesystem.allowWrite", "protected name .envrc" */
+	char source[256]; /* where the rule came from */
+	char reason[160];
+	char path[VIOLATION_PATH_MAX];
+};
+
+/* Start the broker process. The listener stays open here: close it after the call. */
+int broker_start(const struct broker_setup *setup, pid_t *ret_pid, struct error *e) NODISCARD;

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which changes of a git configuration are harmless. Pure.
+ *
+ * Git runs programs that its configuration names, in dozens of keys and more with
+ * every release, so the check is an allow-list: every entry that is new or
+ * changed must be a key that only holds data. Removing entries is always fine.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/macros.h"
+
+#define GITCONFIG_MAX ((size_t)1 << 20)
+#define GITCONFIG_KEY_MAX 256
+
+struct gitconfig_finding {
+	char key[GITCONFIG_KEY_MAX]; /* canonical: section.subsection.name */
+	const char *reason;
+};
+
+/* Where the configuration lives, for core.worktree: both absolute and clean. */
+struct gitconfig_place {
+	const char *git_dir;
+	const char *root; /* the writable directory around it */
+};
+
+/*
+ * 0 when going from `before` (NULL = no file) to `after` is harmless; -EACCES with the
+ * first offending entry; -EINVAL when `after` is not a configuration git would read.
+ */
+int gitconfig_check(const char *before, const char *after, const struct gitconfig_place *place,
+		    struct gitconfig_finding *ret) NODISCARD;
+
+/* Only data transfer, no program: http, https, ssh, git, file, scp form, a path. */
+bool gitconfig_url_harmless(const char *url);

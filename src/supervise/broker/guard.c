@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "supervise/broker/guard.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/text.h"
+#include "supervise/broker/gitconfig.h"
+
+#define TERRITORY_MAX 65536 /* directories remembered; past that none are new */
+
+/* A directory by identity; the birth time tells a re-used inode number. */
+struct territory {
+	uint64_t dev, ino;
+	int64_t born_sec;
+	uint32_t born_nsec;
+};
+
+struct guard {
+	const struct policy *p;
+	struct territory *v; /* open addressing, power of two */
+	size_t n, cap;
+};
+
+struct guard *guard_new(struct arena *a, const struct policy *p)
+{
+	struct guard *g = arena_alloc(a, sizeof(*g));
+
+	g->p = p;
+	return g;
+}
+
+static bool identify(int dirfd, const char *name, struct territory *ret)
+{
+	struct statx st;
+
+	if (statx(dirfd, name, AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH, STATX_INO | STATX_BTIME, &st) <
+	    0)
+		return false;
+	*ret = (struct territory){
+		.dev = (uint64_t)st.stx_dev_major << 32 | st.stx_dev_minor,
+		.ino = st.stx_ino,
+		.born_sec = st.stx_btime.tv_sec,
+		.born_nsec = st.stx_btime.tv_nsec,
+	};
+	return true;
+}
+
+static size_t slot_of(const struct guard *g, const struct territory *t)
+{
+	size_t i = (size_t)(t->ino * 0x9e3779b97f4a7c15ull) & (g->cap - 1);
+
+	while (g->v[i].ino && (g->v[i].ino != t->ino || g->v[i].dev != t->dev))
+		i = (i + 1) & (g->cap - 1);
+	return i;
+}
+
+static bool grow(struct guard *g)
+{
+	struct guard bigger = { .p = g->p, .cap = g->cap ? g->cap * 2 : 256 };
+
+	if (g->n * 2 < g->cap)
+		return true;
+	if (bigger.cap > TERRITORY_MAX * 2)
+		return false;
+	bigger.v = calloc(bigger.cap, sizeof(*bigger.v));
+	if (!bigger.v)
+		return false;
+	for (size_t i = 0; i < g->cap; i++) {
+		if (g->v[i].ino)
+			bigger.v[slot_of(&bigger, &g->v[i])] = g->v[i];
+	}
+	bigger.n = g->n;
+	free(g->v);
+	*g = bigger;
+	return true;
+}
+
+void guard_note_directory(struct guard *g, int dirfd, const char *name)
+{
+	struct territory t;
+	size_t i;
+
+	if (!identify(dirfd, name, &t) || !grow(g))
+		return;
+	i = slot_of(g, &t);
+	g->n += g->v[i].ino == 0;
+	g->v[i] = t;
+}
+
+static bool is_new(const struct guard *g, int dirfd)
+{
+	struct territory t;
+	const struct territory *known;
+
+	if (!g->n || !identify(dirfd, "", &t))
+		return false;
+	known = &g->v[slot_of(g, &t)];
+	return known->ino && known->born_sec == t.born_sec && known->born_nsec == t.born_nsec;
+}
+
+static bool has(int dirfd, const char *name)
+{
+	return faccessat(dirfd, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+bool guard_is_git_dir(int dirfd)
+{
+	return has(dirfd, "objects") && has(dirfd, "refs");
+}
+
+/* The directory `levels` above an open one. */
+static int open_above(int dirfd, unsigned levels)
+{
+	char up[3 * 128];
+	size_t n = 0;
+
+	if (levels > sizeof(up) / 3 - 1)
+		return -1;
+	while (levels-- > 0) {
+		memcpy(up + n, "../", 3);
+		n += 3;
+	}
+	up[n] = '\0';
+	return openat(dirfd, n ? up : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+}
+
+static void deny(struct guard_answer *ret, const char *reason)
+{
+	ret->allowed = false;
+	ret->reason = reason;
+}
+
+/* Does the parent lie in the hooks directory of a git directory? */
+static bool inside_hooks(const struct guard_question *q)
+{
+	unsigned levels = 0;
+
+	for (const char *end = q->path + strlen(q->path); end > q->path;) {
+		const char *start = end;
+
+		while (start > q->path && start[-1] != '/')
+			start--;
+		levels++;
+		if ((size_t)(end - start) == 5 && memcmp(start, "hooks", 5) == 0) {
+			_cleanup_fd_ int above = open_above(q->parent, levels);
+
+			if (above < 0 || guard_is_git_dir(above))
+				return true; /* what cannot be looked at is taken for the worst */
+		}
+		end = start > q->path ? start - 1 : q->path;
+	}
+	return false;
+}
+
+/* <git dir>/worktrees/<id>: the only place where git itself writes a commondir */
+static bool is_new_worktree(const struct guard_question *q)
+{
+	_cleanup_fd_ int up = open_above(q->parent, 2);
+	const char *id = strrchr(q->path, '/');
+
+	return up >= 0 && id && id - q->path > 10 && strncmp(id - 10, "/worktrees", 10) == 0 &&
+	       guard_is_git_dir(up) && !has(q->parent, "commondir");
+}
+
+static void ask_config(const struct guard *g, const struct guard_question *q,
+		       struct guard_answer *ret)
+{
+	if (g->p->fs.allow_git_config || q->op == GUARD_RENAME_FROM)
+		return;
+	if (q->op == GUARD_RENAME_TO && !q->directory)
+		ret->way = GUARD_CONFIG;
+	else
+		deny(ret, "git runs programs named in its configuration; git itself may change it "
+			  "(git config), within harmless keys");
+}
+
+/* What git would run or follow, by the content of the directory. */
+static void ask_git(const struct guard *g, const struct guard_question *q, struct guard_answer *ret)
+{
+	const char *name = q->name;
+	bool objects = strcmp(name, "objects") == 0;
+
+	if (strstr(q->path, "/hooks") && inside_hooks(q)) {
+		if (!(text_ends(name, ".sample") && q->op == GUARD_WRITE) &&
+		    q->op != GUARD_RENAME_FROM)
+			deny(ret, "git runs the files in its hooks directory");
+		return;
+	}
+	if (strcmp(name, "config.worktree") == 0) {
+		ask_config(g, q, ret);
+	} else if (strcmp(name, "config") == 0) {
+		if (guard_is_git_dir(q->parent))
+			ask_config(g, q, ret);
+	} else if (strcmp(name, "hooks") == 0) {
+		if (q->op != GUARD_MAKE_DIR && q->op != GUARD_RENAME_FROM &&
+		    guard_is_git_dir(q->parent))
+			deny(ret, "git runs the files in its hooks directory");
+	} else if (strcmp(name, "commondir") == 0) {
+		if (q->op == GUARD_WRITE && q->creates && is_new_worktree(q))
+			ret->way = GUARD_COMMONDIR;
+		else if (q->op != GUARD_RENAME_FROM && has(q->parent, "HEAD"))
+			deny(ret, "it makes git read another configuration");
+	} else if (objects || strcmp(name, "refs") == 0) {
+		if (q->op == GUARD_RENAME_FROM || !has(q->parent, objects ? "refs" : "objects") ||
+		    has(q->parent, name))
+			return;
+		if (q->op == GUARD_MAKE_DIR)
+			ret->way = GUARD_BIRTH;
+		else
+			deny(ret, "it would turn the directory into a git directory unchecked");
+	}
+}
+
+/* Components of `pattern`. */
+static unsigned pattern_length(const char *pattern)
+{
+	unsigned n = 1;
+
+	for (; *pattern; pattern++)
+		n += *pattern == '/';
+	return n;
+}
+
+static bool same_component(const char *pattern, size_t n, const char *name, size_t m)
+{
+	return (n == 1 && pattern[0] == '*') || (n == m && memcmp(pattern, name, n) == 0);
+}
+
+/*
+ * Where the pattern's first component stands on path/name: how many levels above
+ * `name`; -1 when the pattern does not cover it.
+ */
+static int pattern_start(const char *pattern, const char *rest, unsigned depth)
+{
+	for (unsigned skip = 0; skip < depth; skip++) {
+		const char *p = pattern, *s = rest;
+
+		while (*p && *s) {
+			size_t n = strcspn(p, "/"), m = strcspn(s, "/");
+
+			if (!same_component(p, n, s, m))
+				break;
+			p += n + (p[n] == '/');
+			s += m + (s[m] == '/');
+		}
+		if (!*p)
+			return (int)(depth - 1 - skip);
+		rest += strcspn(rest, "/") + 1;
+	}
+	return -1;
+}
+
+/* The name begins a longer pattern: a link or a filled directory there would complete it. */
+static bool begins_pattern(const char *pattern, const char *name)
+{
+	size_t n = strlen(name);
+
+	return strncmp(pattern, name, n) == 0 && pattern[n] == '/';
+}
+
+static void ask_names(const struct guard *g, const struct guard_question *q,
+		      struct guard_answer *ret)
+{
+	char rest[PATH_MAX + NAME_MAX + 2];
+	size_t top = strcmp(q->root, "/") == 0 ? 0 : strlen(q->root);
+	const char *below = q->path + top + (q->path[top] == '/');
+	int n = snprintf(rest, sizeof(rest), "%s%s%s", below, *below ? "/" : "", q->name);
+	unsigned depth;
+
+	if (n < 0 || (size_t)n >= sizeof(rest)) {
+		deny(ret, "the path is too long to judge");
+		return;
+	}
+	depth = pattern_length(rest);
+	for (size_t i = 0; i < g->p->fs.n_protected; i++) {
+		const struct protected_name *name = &g->p->fs.protected[i];
+		int start;
+
+		if (name->lifted || text_starts(name->pattern, ".git/"))
+			continue; /* the latter are judged by content */
+		start = pattern_start(name->pattern, rest, depth);
+		if (start < 0 && (q->op == GUARD_MAKE_OTHER ||
+				  (q->op == GUARD_RENAME_TO && q->directory)) &&
+		    begins_pattern(name->pattern, q->name))
+			start = 0;
+		if (start < 0)
+			continue;
+		if (!name->locked && (unsigned)start + 1 < depth) {
+			/* new territory: the directory that holds the first component */
+			_cleanup_fd_ int holder = open_above(q->parent, (unsigned)start);
+
+			if (holder >= 0 && is_new(g, holder))
+				continue;
+		}
+		ret->protected = name;
+		deny(ret, name->reason);
+		return;
+	}
+}
+
+void guard_ask(struct guard *g, const struct guard_question *q, struct guard_answer *ret)
+{
+	*ret = (struct guard_answer){ .allowed = true };
+	ask_git(g, q, ret);
+	if (ret->allowed && q->op != GUARD_RENAME_FROM)
+		ask_names(g, q, ret);
+}
+
+static bool hooks_are_samples(int dirfd)
+{
+	int fd = openat(dirfd, "hooks", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	const struct dirent *d;
+	bool clean = true;
+	DIR *dir;
+
+	if (fd < 0)
+		return errno == ENOENT;
+	dir = fdopendir(fd);
+	if (!dir) {
+		fd_close(fd);
+		return false;
+	}
+	while (clean && (d = readdir(dir)))
+		clean = strcmp(d->d_name, ".") == 0 || strcmp(d->d_name, "..") == 0 ||
+			text_ends(d->d_name, ".sample");
+	(void)closedir(dir);
+	return clean;
+}
+
+const char *guard_check_birth(const struct guard *g, const struct guard_question *q)
+{
+	_cleanup_free_ char *text = NULL;
+	struct gitconfig_place place = { .git_dir = q->path, .root = q->root };
+	struct gitconfig_finding finding;
+
+	if (!hooks_are_samples(q->parent))
+		return "the directory would become a git directory, and holds hooks";
+	if (has(q->parent, "commondir") || has(q->parent, "config.worktree"))
+		return "the directory would become a git directory, and holds other configuration";
+	if (!has(q->parent, "config") || g->p->fs.allow_git_config)
+		return NULL;
+	if (fd_read_file(q->parent, "config", GITCONFIG_MAX, &text, NULL) < 0 ||
+	    gitconfig_check(NULL, text, &place, &finding) < 0)
+		return "the directory would become a git directory, and its config names programs";
+	return NULL;
+}

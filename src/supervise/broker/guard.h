@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The guard: may this name, in this directory, be made or changed?
+ *
+ * It is asked with the parent directory as an open descriptor and the last
+ * component as a string, and the broker then acts on exactly that pair. A
+ * directory can only come to lie on a protected path by mkdir, rename, symlink
+ * or link of a name, and those are asked here as well: so looking at the
+ * parent's path is not a race.
+ *
+ * Two kinds of rules:
+ *   names   patterns of the policy (.bashrc, .vscode, .claude/settings.json),
+ *           at any depth below a writable directory
+ *   git     a directory is a git directory by its content (`objects` and `refs`
+ *           in it), whatever it is called: its configuration, hooks and
+ *           commondir are guarded there
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "policy/policy.h"
+
+enum guard_op {
+	GUARD_WRITE,	   /* open for writing, or truncate; creates when `creates` */
+	GUARD_MAKE_DIR,
+	GUARD_MAKE_OTHER,  /* symlink, node, socket, link target */
+	GUARD_RENAME_TO,
+	GUARD_RENAME_FROM, /* also the source of a link */
+};
+
+/* How an allowed operation is to be carried out. */
+enum guard_way {
+	GUARD_PLAIN,
+	GUARD_CONFIG,	 /* rename onto a git configuration: checked and installed as our own copy */
+	GUARD_COMMONDIR, /* a new worktree's commondir: we write it ourselves */
+	GUARD_BIRTH,	 /* this mkdir makes the parent a git directory: check it first */
+};
+
+struct guard_question {
+	int parent;	    /* O_PATH descriptor of the directory */
+	const char *path;   /* its path inside the sandbox, canonical */
+	const char *name;   /* last component */
+	const char *root;   /* the guarded writable directory it lies in */
+	enum guard_op op;
+	bool directory;	    /* RENAME_TO: what is renamed is a directory */
+	bool creates;	    /* GUARD_WRITE with O_CREAT */
+};
+
+struct guard_answer {
+	bool allowed;
+	enum guard_way way;
+	const char *reason;			/* when denied */
+	const struct protected_name *protected; /* the pattern, if one decided */
+};
+
+struct guard;
+
+struct guard *guard_new(struct arena *a, const struct policy *p);
+void guard_ask(struct guard *g, const struct guard_question *q, struct guard_answer *ret);
+
+/*
+ * New territory: directories made in this run. Below one, names of editors, shells
+ * and agents are allowed (a clone may hold a tracked .vscode); they are listed at
+ * the end of the run.
+ */
+void guard_note_directory(struct guard *g, int dirfd, const char *name);
+
+/* Is the open directory a git directory? */
+bool guard_is_git_dir(int dirfd);
+
+/* For GUARD_BIRTH: NULL when the directory may become a git directory, else why not. */
+const char *guard_check_birth(const struct guard *g, const struct guard_question *q);

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Between the files of the broker only. */
+#pragma once
+
+#include <linux/seccomp.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "supervise/broker/broker.h"
+#include "supervise/broker/guard.h"
+
+struct broker {
+	const struct policy *policy;
+	const struct plan *plan;
+	struct guard *guard;
+	int listener, reports, lock;
+	int proc; /* the outer /proc, opened before the mount namespace was joined */
+	int root; /* the sandbox's root directory */
+	bool umask_used;	  /* the command has called umask(2) */
+	mode_t initial_umask;
+	unsigned umask_generation;
+};
+
+/* One call that waits for its answer. */
+struct call {
+	struct broker *b;
+	const struct seccomp_notif *n;
+	pid_t tid;
+	const uint64_t *args;
+};
+
+/* What to answer: >= 0 result, -errno, or one of these. */
+#define ANSWER_CONTINUE (-4096) /* let the kernel do it */
+#define ANSWER_SENT (-4097)	/* answered already, or somebody else will */
+
+/*
+ * A path of the command, taken apart: the directory that holds the last
+ * component, open, with its canonical path.
+ */
+struct place {
+	int parent; /* O_PATH */
+	char path[PATH_MAX];
+	char name[NAME_MAX + 1];
+	const char *root; /* the guarded directory it lies in, NULL = not guarded */
+	bool slash;	  /* the path ended in a slash */
+};
+
+#define PLACE_INIT { .parent = -1 }
+
+void place_done(struct place *p);
+#define _cleanup_place_ __attribute__((cleanup(place_done)))
+
+/* Memory of the command: 0 or -errno. Strings longer than PATH_MAX are -ENAMETOOLONG. */
+int call_read(const struct call *c, uint64_t address, void *buf, size_t len);
+int call_read_path(const struct call *c, uint64_t address, char *buf);
+
+/* The directory a relative path starts from. */
+int call_open_base(const struct call *c, int dirfd, const char *path);
+
+/*
+ * Resolve (dirfd, path) to a place. -errno as the kernel would give it, or ANSWER_CONTINUE
+ * when it is better left to the kernel (".", "..", odd things in /proc).
+ */
+int call_resolve(const struct call *c, int dirfd, const char *path, struct place *ret);
+int place_resolve(struct broker *b, int base, const char *path, struct place *ret);
+int place_follow(struct broker *b, struct place *p); /* p names a symlink: go where it points */
+int fd_path(const struct broker *b, int fd, char *ret); /* canonical path of an open file */
+const char *guarded_root(const struct broker *b, const char *path);
+
+/* A copy of a descriptor of the command. */
+int call_take_fd(const struct call *c, int fd);
+/* /proc/self/fd/N, /dev/stdout and the like: the command's own descriptor N, or -1. */
+int call_magic_fd(const struct call *c, const char *path);
+
+mode_t call_umask(struct call *c);
+bool call_is_valid(const struct call *c);
+
+/* Hand a descriptor to the command; the answer is sent. */
+int call_send_fd(const struct call *c, int fd, bool cloexec);
+
+void call_report(const struct call *c, enum violation_kind kind, const char *path,
+		 const struct guard_answer *why);
+/* A write outside the guarded directories: tell it when the policy denies it. */
+void call_report_outside(const struct call *c, enum violation_kind kind, const struct place *p);
+
+/* The answer to one call (calls.c). */
+int broker_answer(struct call *c);
+
+/* Rename with the git configuration check (gitinstall.c). Under the lock. */
+int install_config(struct call *c, const struct place *from, const struct place *to,
+		   struct guard_answer *why);
+int replace_config(struct call *c, const struct place *p); /* by our own copy, at birth */
+int give_commondir(struct call *c, const struct place *p, int flags, mode_t mode);

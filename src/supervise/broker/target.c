@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The calling process as the broker sees it: its memory, its directories, its
+ * descriptors. Everything read from its memory is copied once; decisions are
+ * made on the copy and acted on by descriptor.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/sys.h"
+#include "base/text.h"
+#include "supervise/broker/internal.h"
+
+#define PAGE 4096u
+
+int call_read(const struct call *c, uint64_t address, void *buf, size_t len)
+{
+	struct iovec local = { buf, len }, remote = { (void *)(uintptr_t)address, len };
+	ssize_t n = process_vm_readv(c->tid, &local, 1, &remote, 1, 0);
+
+	if (n < 0)
+		return -errno;
+	return (size_t)n == len ? 0 : -EFAULT;
+}
+
+int call_read_path(const struct call *c, uint64_t address, char *buf)
+{
+	size_t done = 0;
+
+	/* page by page: the string may end right before unmapped memory */
+	while (done < PATH_MAX) {
+		size_t room = PAGE - (size_t)((address + done) % PAGE);
+		size_t len = room < PATH_MAX - done ? room : PATH_MAX - done;
+		int r = call_read(c, address + done, buf + done, len);
+
+		if (r < 0)
+			return r;
+		if (memchr(buf + done, '\0', len))
+			return 0;
+		done += len;
+	}
+	return -ENAMETOOLONG;
+}
+
+bool call_is_valid(const struct call *c)
+{
+	return ioctl(c->b->listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &c->n->id) == 0;
+}
+
+static int open_proc(const struct call *c, const char *fmt, int number, int flags)
+{
+	char path[64];
+	int n = snprintf(path, sizeof(path), "%d/", c->tid), fd;
+
+	(void)snprintf(path + n, sizeof(path) - (size_t)n, fmt, number);
+	fd = openat(c->b->proc, path, flags | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+int call_open_base(const struct call *c, int dirfd, const char *path)
+{
+	if (*path == '/')
+		return fcntl(c->b->root, F_DUPFD_CLOEXEC, 3);
+	if (dirfd == AT_FDCWD)
+		return open_proc(c, "cwd%.0d", 0, O_PATH | O_DIRECTORY);
+	return open_proc(c, "fd/%d", dirfd, O_PATH | O_DIRECTORY);
+}
+
+int call_take_fd(const struct call *c, int fd)
+{
+	_cleanup_fd_ int process = -1;
+	char line[256];
+	_cleanup_free_ char *status = NULL;
+	const char *tgid;
+	long r;
+
+	/* pidfd_open() wants the leader of the thread group */
+	(void)snprintf(line, sizeof(line), "%d/status", c->tid);
+	if (fd_read_file(c->b->proc, line, 1 << 16, &status, NULL) < 0)
+		return -ESRCH;
+	tgid = strstr(status, "\nTgid:\t");
+	if (!tgid)
+		return -ESRCH;
+	process = (int)syscall(SYS_pidfd_open, (pid_t)strtol(tgid + 7, NULL, 10), 0);
+	if (process < 0)
+		return -errno;
+	r = syscall(SYS_pidfd_getfd, process, fd, 0);
+	return r < 0 ? -errno : (int)r;
+}
+
+int call_magic_fd(const struct call *c, const char *path)
+{
+	static const struct {
+		const char *path;
+		int fd;
+	} known[] = { { "/dev/stdin", 0 }, { "/dev/stdout", 1 }, { "/dev/stderr", 2 } };
+	static const char *const prefixes[] = { "/dev/fd/", "/proc/self/fd/",
+						"/proc/thread-self/fd/" };
+	uint64_t fd;
+
+	(void)c;
+	for (size_t i = 0; i < ARRAY_LEN(known); i++) {
+		if (strcmp(path, known[i].path) == 0)
+			return known[i].fd;
+	}
+	for (size_t i = 0; i < ARRAY_LEN(prefixes); i++) {
+		if (text_starts(path, prefixes[i]) &&
+		    text_parse_u64(path + strlen(prefixes[i]), INT_MAX, &fd) == 0)
+			return (int)fd;
+	}
+	return -1;
+}
+
+int fd_path(const struct broker *b, int fd, char *ret)
+{
+	char link[32];
+	ssize_t n;
+
+	(void)snprintf(link, sizeof(link), "self/fd/%d", fd);
+	n = readlinkat(b->proc, link, ret, PATH_MAX);
+	if (n < 0 || n >= PATH_MAX)
+		return n < 0 ? -errno : -ENAMETOOLONG;
+	ret[n] = '\0';
+	return ret[0] == '/' ? 0 : -EXDEV; /* pipes, sockets, what lies outside the root */
+}
+
+const char *guarded_root(const struct broker *b, const char *path)
+{
+	for (size_t i = 0; i < b->plan->n_bulk; i++) {
+		if (path_within(path, b->plan->bulk[i]))
+			return NULL;
+	}
+	for (size_t i = 0; i < b->plan->n_guarded; i++) {
+		if (path_within(path, b->plan->guarded[i]))
+			return b->plan->guarded[i];
+	}
+	return NULL;
+}
+
+void place_done(struct place *p)
+{
+	fd_close(p->parent);
+	p->parent = -1;
+}
+
+/* Split off the last component: *dir gets the rest ("" = the base itself). */
+static int split(const char *path, char *dir, struct place *ret)
+{
+	size_t len = strlen(path), start;
+
+	if (len == 0)
+		return -ENOENT;
+	ret->slash = path[len - 1] == '/';
+	while (len > 0 && path[len - 1] == '/')
+		len--;
+	for (start = len; start > 0 && path[start - 1] != '/';)
+		start--;
+	if (len == 0 || (len - start == 1 && path[start] == '.') ||
+	    (len - start == 2 && path[start] == '.' && path[start + 1] == '.'))
+		return ANSWER_CONTINUE; /* names no entry: the kernel says what is wrong */
+	if (len - start > NAME_MAX)
+		return -ENAMETOOLONG;
+	memcpy(ret->name, path + start, len - start);
+	ret->name[len - start] = '\0';
+	memcpy(dir, path, start);
+	dir[start] = '\0';
+	return 0;
+}
+
+int place_resolve(struct broker *b, int base, const char *path, struct place *ret)
+{
+	char dir[PATH_MAX];
+	int r = split(path, dir, ret), fd;
+
+	if (r < 0)
+		return r;
+	if (dir[0] == '/')
+		base = b->root;
+	/* relative to an O_PATH base; "." when the path is a single name */
+	fd = sys_openat2(base, dir[0] ? dir : ".", O_PATH | O_DIRECTORY | O_CLOEXEC, 0,
+			 SYS_RESOLVE_NO_MAGICLINKS);
+	if (fd == -ELOOP)
+		return ANSWER_CONTINUE; /* through /proc: the kernel's own rules hold there */
+	if (fd < 0)
+		return fd;
+	fd_close(ret->parent);
+	ret->parent = fd;
+	r = fd_path(b, fd, ret->path);
+	if (r < 0)
+		return ANSWER_CONTINUE;
+	ret->root = guarded_root(b, ret->path);
+	return 0;
+}
+
+int call_resolve(const struct call *c, int dirfd, const char *path, struct place *ret)
+{
+	_cleanup_fd_ int base = call_open_base(c, dirfd, path);
+
+	if (base < 0)
+		return ANSWER_CONTINUE; /* a bad descriptor, a gone process */
+	return place_resolve(c->b, base, path, ret);
+}
+
+int place_follow(struct broker *b, struct place *p)
+{
+	char link[PATH_MAX];
+	ssize_t n = readlinkat(p->parent, p->name, link, sizeof(link) - 1);
+
+	if (n < 0)
+		return -errno;
+	link[n] = '\0';
+	return place_resolve(b, p->parent, link, p);
+}
+
+mode_t call_umask(struct call *c)
+{
+	_cleanup_free_ char *status = NULL;
+	char path[32];
+	const char *line;
+
+	if (!c->b->umask_used)
+		return c->b->initial_umask;
+	(void)snprintf(path, sizeof(path), "%d/status", c->tid);
+	if (fd_read_file(c->b->proc, path, 1 << 16, &status, NULL) < 0)
+		return c->b->initial_umask;
+	line = strstr(status, "Umask:\t");
+	return line ? (mode_t)strtoul(line + 7, NULL, 8) & 0777 : c->b->initial_umask;
+}
+
+int call_send_fd(const struct call *c, int fd, bool cloexec)
+{
+	struct seccomp_notif_addfd add = {
+		.id = c->n->id,
+		.srcfd = (uint32_t)fd,
+		.newfd_flags = cloexec ? O_CLOEXEC : 0,
+	};
+	int number = ioctl(c->b->listener, SECCOMP_IOCTL_NOTIF_ADDFD, &add);
+
+	return number < 0 ? -errno : number;
+}

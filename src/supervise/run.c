@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The supervisor: compiles the plan, starts the sandbox, and then only waits,
+ * in one loop over four descriptors:
+ *
+ *   signals   passed on to the command: to the process for those meant for one
+ *             (TERM, HUP, USR1, USR2), to its group for those a terminal sends
+ *   errors    a set-up failure of the child, reported as our own; or end of
+ *             file: the command runs
+ *   control   init's events: the command stopped, the command ended
+ *   pidfd     init is gone
+ *
+ * The command has a process group of its own, so that nothing it sends to its
+ * group reaches ours; on a terminal that group is put in the foreground, taken
+ * back when the command stops or ends, and given again on SIGCONT: job control
+ * works as if ambit were not there.
+ */
+#include "supervise/run.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/sys.h"
+#include "sandbox/native/native.h"
+
+#define TERM_GRACE_MS 2000 /* between SIGTERM and SIGKILL when the time is up */
+
+enum { POLL_SIGNALS, POLL_ERRORS, POLL_CONTROL, POLL_INIT, POLL_COUNT };
+
+struct run {
+	struct native_child child;
+	int signals;
+	int tty; /* our controlling terminal, -1 = none */
+	bool given;
+	pid_t inner_group;
+	bool ended, failed;
+	int status; /* wait status of the command */
+	struct error failure;
+	uint64_t deadline_ms; /* 0 = none */
+	bool warned; /* SIGTERM was sent because the time is up */
+};
+
+static uint64_t now_ms(void)
+{
+	struct timespec ts;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
+}
+
+static bool is_group_signal(int sig)
+{
+	return sig == SIGINT || sig == SIGQUIT || sig == SIGTSTP || sig == SIGCONT ||
+	       sig == SIGWINCH;
+}
+
+static void order(const struct run *run, int sig, bool group)
+{
+	struct init_order o = { .signal = sig, .group = group };
+
+	(void)!send(run->child.control, &o, sizeof(o), MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+static void block_signals(sigset_t *ret_old, sigset_t *ret_blocked)
+{
+	static const int forwarded[] = { SIGINT,  SIGTERM,  SIGHUP,  SIGQUIT, SIGUSR1,
+					 SIGUSR2, SIGWINCH, SIGTSTP, SIGCONT, SIGTTOU };
+
+	(void)sigemptyset(ret_blocked);
+	for (size_t i = 0; i < ARRAY_LEN(forwarded); i++)
+		(void)sigaddset(ret_blocked, forwarded[i]);
+	(void)sigprocmask(SIG_BLOCK, ret_blocked, ret_old);
+	(void)sigdelset(ret_blocked, SIGTTOU); /* blocked so that tcsetpgrp() works; not read */
+}
+
+/*
+ * The terminal. `given` while the command's side has the foreground; the group
+ * that had it last is remembered, since a shell inside may have handed it on.
+ */
+static void find_terminal(struct run *run)
+{
+	run->tty = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY);
+	run->given = run->tty >= 0 && tcgetpgrp(run->tty) == getpgrp();
+}
+
+static void take_terminal_back(struct run *run)
+{
+	pid_t now;
+
+	if (!run->given)
+		return;
+	now = tcgetpgrp(run->tty);
+	if (now > 0 && now != getpgrp()) {
+		run->inner_group = now;
+		(void)tcsetpgrp(run->tty, getpgrp());
+	}
+	run->given = false;
+}
+
+/* The command's group by its host id: it is the first child of init. */
+static pid_t command_group(const struct run *run)
+{
+	_cleanup_free_ char *text = NULL;
+	char path[64];
+
+	if (run->inner_group > 0)
+		return run->inner_group;
+	(void)snprintf(path, sizeof(path), "/proc/%d/task/%d/children", run->child.pid,
+		       run->child.pid);
+	if (fd_read_file(AT_FDCWD, path, 4096, &text, NULL) < 0)
+		return -1;
+	return (pid_t)strtol(text, NULL, 10);
+}
+
+/* The command stopped: on a terminal the whole job stops, as the shell expects. */
+static void follow_stop(struct run *run, int sig)
+{
+	if (run->tty < 0)
+		return;
+	take_terminal_back(run);
+	(void)kill(sig == SIGSTOP ? getpid() : 0, SIGSTOP);
+}
+
+static void follow_continue(struct run *run)
+{
+	if (run->tty >= 0 && tcgetpgrp(run->tty) == getpgrp()) {
+		pid_t group = command_group(run);
+
+		if (group > 0)
+			run->given = tcsetpgrp(run->tty, group) == 0;
+	}
+	order(run, SIGCONT, true);
+}
+
+static void on_signal(struct run *run)
+{
+	struct signalfd_siginfo info;
+
+	if (read(run->signals, &info, sizeof(info)) != sizeof(info))
+		return;
+	if (info.ssi_signo == SIGCONT)
+		follow_continue(run);
+	else
+		order(run, (int)info.ssi_signo, is_group_signal((int)info.ssi_signo));
+}
+
+static void on_error(struct run *run, struct pollfd *fd)
+{
+	ssize_t n = fd_read_full(run->child.errors, &run->failure, sizeof(run->failure));
+
+	if (n == sizeof(run->failure))
+		run->failed = true;
+	fd->fd = -1; /* end of file, or all that will come */
+}
+
+static void on_event(struct run *run, struct pollfd *fd)
+{
+	struct init_event event;
+	ssize_t n = recv(run->child.control, &event, sizeof(event), MSG_DONTWAIT);
+
+	if (n != sizeof(event)) {
+		if (n == 0 || (errno != EAGAIN && errno != EINTR))
+			fd->fd = -1;
+		return;
+	}
+	if (event.type == INIT_STOPPED) {
+		follow_stop(run, event.value);
+	} else if (event.type == INIT_EXITED) {
+		run->ended = true;
+		run->status = event.value;
+	}
+}
+
+/* Time left for poll(), acting on what is due. */
+static int due(struct run *run)
+{
+	uint64_t now;
+
+	if (!run->deadline_ms)
+		return -1;
+	now = now_ms();
+	if (now >= run->deadline_ms) {
+		if (run->warned) {
+			(void)sys_pidfd_send_signal(run->child.pidfd, SIGKILL);
+			run->deadline_ms = 0;
+			return -1;
+		}
+		run->warned = true;
+		order(run, SIGTERM, true);
+		order(run, SIGCONT, true);
+		run->deadline_ms = now + TERM_GRACE_MS;
+	}
+	return (int)(run->deadline_ms - now < 60000 ? run->deadline_ms - now + 1 : 60000);
+}
+
+static void loop(struct run *run)
+{
+	struct pollfd fds[POLL_COUNT] = {
+		[POLL_SIGNALS] = { .fd = run->signals, .events = POLLIN },
+		[POLL_ERRORS] = { .fd = run->child.errors, .events = POLLIN },
+		[POLL_CONTROL] = { .fd = run->child.control, .events = POLLIN },
+		[POLL_INIT] = { .fd = run->child.pidfd, .events = POLLIN },
+	};
+
+	while (!fds[POLL_INIT].revents) {
+		if (poll(fds, POLL_COUNT, due(run)) < 0)
+			continue; /* EINTR */
+		if (fds[POLL_ERRORS].revents)
+			on_error(run, &fds[POLL_ERRORS]);
+		if (fds[POLL_SIGNALS].revents)
+			on_signal(run);
+		if (fds[POLL_CONTROL].revents)
+			on_event(run, &fds[POLL_CONTROL]);
+	}
+	/* init ends right after its last word: hear what is still in the pipes */
+	while (fds[POLL_CONTROL].fd >= 0 && !run->ended)
+		on_event(run, &fds[POLL_CONTROL]);
+	if (fds[POLL_ERRORS].fd >= 0)
+		on_error(run, &fds[POLL_ERRORS]);
+}
+
+static void fill_result(const struct run *run, const struct rusage *usage, uint64_t started_ms,
+			struct run_result *ret)
+{
+	*ret = (struct run_result){
+		.wall_ms = now_ms() - started_ms,
+		.cpu_ms = (uint64_t)(usage->ru_utime.tv_sec + usage->ru_stime.tv_sec) * 1000 +
+			  (uint64_t)(usage->ru_utime.tv_usec + usage->ru_stime.tv_usec) / 1000,
+		.max_rss = (uint64_t)usage->ru_maxrss * 1024,
+		.timed_out = run->warned,
+	};
+	if (!run->ended) /* init was killed with everything inside */
+		ret->signal = SIGKILL;
+	else if (WIFSIGNALED(run->status))
+		ret->signal = WTERMSIG(run->status);
+	ret->exit_code = ret->signal ? 128 + ret->signal : WEXITSTATUS(run->status);
+	if (run->warned)
+		ret->exit_code = 124;
+}
+
+static int supervise(struct run *run, const struct plan *plan, const struct run_request *req,
+		     const sigset_t *mask, struct run_result *ret, struct error *e)
+{
+	struct native_command cmd = { .argv = req->argv,
+				      .mask = *mask,
+				      .tty = run->given ? run->tty : -1 };
+	uint64_t started = now_ms();
+	struct rusage usage = { 0 };
+	int r = native_start(plan, &cmd, &run->child, e);
+
+	if (r < 0)
+		return r;
+	/* from here on same-user processes cannot read our memory or take our descriptors */
+	(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+	if (req->policy->limits.timeout_ms)
+		run->deadline_ms = started + req->policy->limits.timeout_ms;
+	loop(run);
+	(void)wait4(run->child.pid, NULL, 0, &usage);
+	take_terminal_back(run);
+	if (run->failed) {
+		*e = run->failure;
+		return -e->code;
+	}
+	fill_result(run, &usage, started, ret);
+	return 0;
+}
+
+/* What this version cannot hold must not be promised. */
+static int check_limits(const struct policy_limits *l, struct error *e)
+{
+	const char *name = l->memory    ? "memory"
+			   : l->cpu > 0 ? "cpu"
+			   : l->pids    ? "pids"
+			   : l->disk    ? "disk"
+			   : l->output  ? "output"
+					: NULL;
+
+	if (!name)
+		return 0;
+	return error_set(e, ENOTSUP, "limits.%s is not available in this version", name);
+}
+
+int run_command(const struct run_request *req, struct run_result *ret, struct error *e)
+{
+	_cleanup_arena_ struct arena *a = arena_new();
+	struct run run = { .child = NATIVE_CHILD_INIT, .signals = -1, .tty = -1 };
+	const struct plan *plan;
+	struct plan_facts facts;
+	sigset_t old, blocked;
+	int r = check_limits(&req->policy->limits, e);
+
+	if (r < 0)
+		return r;
+	r = plan_prepare(req->policy, e);
+	if (r < 0)
+		return r;
+	plan_gather_facts(a, req->environ_in, &facts);
+	r = plan_compile(a, req->policy, &facts, &path_host_view, &plan, e);
+	if (r < 0)
+		return r;
+	block_signals(&old, &blocked);
+	run.signals = signalfd(-1, &blocked, SFD_CLOEXEC | SFD_NONBLOCK);
+	find_terminal(&run);
+	r = run.signals < 0 ? error_set(e, errno, "cannot make a signalfd: %s", strerror(errno))
+			    : supervise(&run, plan, req, &old, ret, e);
+	(void)sigprocmask(SIG_SETMASK, &old, NULL);
+	fd_close(run.tty);
+	fd_close(run.signals);
+	fd_close(run.child.control);
+	fd_close(run.child.errors);
+	fd_close(run.child.pidfd);
+	return r;
+}

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""matrix.tsv: which attempt, by whom, against which backend, with which result."""
+from dataclasses import dataclass
+from pathlib import Path
+
+FIELDS = ["id", "probe", "who", "backend", "expect", "control", "broken_by", "note"]
+EXPECT = {"denied", "reported", "works", "broker", "later", "n-a"}
+CONTROL = {"self", "root", "ns", "own", "-"}
+
+
+@dataclass(frozen=True)
+class Row:
+    id: str
+    probe: str      # an attempt of probes/*.c, or file.py::test
+    who: str        # both, root, user
+    backend: str
+    expect: str     # denied | reported | works: tested now; broker, later, n-a: not, see note
+    control: str    # who must succeed without the sandbox: self, root, ns (self, in namespaces
+                    # of its own), own (the test does it)
+    broken_by: str  # how the test was seen to fail
+    note: str
+
+    def people(self, here):
+        return [w for w in here if self.who in ("both", w)]
+
+    @property
+    def tested(self):
+        return self.expect in ("denied", "reported", "works")
+
+    @property
+    def in_c(self):
+        return "::" not in self.probe
+
+
+def rows():
+    text = (Path(__file__).parent / "matrix.tsv").read_text()
+    lines = [line.split("\t") for line in text.splitlines() if line and not line.startswith("#")]
+    assert lines[0] == FIELDS, f"header {lines[0]}"
+    for line in lines[1:]:
+        assert len(line) == len(FIELDS), f"{len(line)} fields instead of {len(FIELDS)}: {line}"
+    return [Row(*line) for line in lines[1:]]

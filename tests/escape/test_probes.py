@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The attempts written in C: all in one run per person, one test for each."""
+import pytest
+
+import ambit_test
+import matrix
+from ambit_test import AMBIT
+
+ROWS = [r for r in matrix.rows() if r.in_c and r.tested]
+CASES = [pytest.param(w, r, id=f"{r.id}-{r.probe}-{w}")
+         for r in ROWS for w in r.people(ambit_test.whos())]
+# What a kernel may lack; there the attempt has no control run. Nothing else is excused.
+OPTIONAL = ("sys-", "family-", "knob-", "dev-", "x32-", "ia32-", "net-mptcp")
+LACKS = ("ENOSYS", "EAFNOSUPPORT", "EPROTONOSUPPORT", "ENOENT")
+
+
+@pytest.fixture(scope="session")
+def control(worlds):
+    """control(who, kind) -> World attacked by all attempts of that kind of control run."""
+    done = {}
+
+    def get(name, kind):
+        if kind == "root":
+            if "root" not in ambit_test.whos():
+                return None
+            name = "root"
+        if (name, kind) not in done:
+            w = done[name, kind] = worlds(name, "control-" + kind)
+            prefix = []
+            if kind == "ns":
+                prefix = ["unshare", "--mount", "--pid", "--fork", "--mount-proc",
+                          "--propagation", "private"]
+                if name != "root":
+                    prefix += ["--user", "--map-root-user"]
+            r = w.attack([r.probe for r in ROWS if r.control == kind], prefix)
+            assert r.code == 0, str(r)
+        return done[name, kind]
+
+    return get
+
+
+@pytest.fixture(scope="session")
+def inside(worlds):
+    """inside(who) -> World attacked by all attempts from inside the sandbox."""
+    done = {}
+
+    def get(name):
+        if name not in done:
+            w = done[name] = worlds(name, "sandbox")
+            names = [r.probe for r in ROWS if name in r.people([name])]
+            r = w.attack(dict.fromkeys(names), [AMBIT, "run", "--"])
+            assert r.code == 0, str(r)
+        return done[name]
+
+    return get
+
+
+@pytest.mark.parametrize("name, row", CASES)
+def test_probe(name, row, inside, control):
+    world = inside(name)
+    verdict, detail = world.lines[row.probe]
+    assert verdict in ("denied", "absent"), f"inside: {verdict} {detail}"
+    assert not world.touched(row.probe), f"{row.probe} reached its canary"
+
+    bare = control(name, row.control)
+    if bare is None:
+        pytest.skip("the control run of this attempt needs root")
+    verdict, detail = bare.lines[row.probe]
+    if row.probe.startswith(OPTIONAL) and detail.split(" ")[0] in LACKS:
+        pytest.skip(f"this kernel has no {row.probe}: {detail}")
+    assert verdict == "open", f"the control run failed: {verdict} {detail}"
+    assert bare.touched(row.probe) is not False, "the canary did not see the control run"
+
+
+@pytest.mark.parametrize("name", ambit_test.whos())
+def test_no_secret_in_output(name, inside):
+    """Whatever the single attempts said: no secret of any kind came out."""
+    world = inside(name)
+    assert world.token not in world.output

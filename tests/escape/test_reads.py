@@ -1,0 +1,274 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reading what is hidden: the parts of R1-R16 that are no single call."""
+import contextlib
+import os
+import subprocess
+
+import pytest
+
+import ambit_test
+from ambit_test import AMBIT, wait_until
+from world import SECRETS
+
+SHOW = 'for f in "$@"; do echo "== $f"; cat -- "$f" 2>&1; done; :'
+
+
+@pytest.fixture(scope="session")
+def shown(worlds):
+    """shown(who, sandbox) -> {secret: what cat said}, all secrets in one run."""
+    done = {}
+
+    def get(name, sandbox):
+        if (name, sandbox) not in done:
+            box = worlds(name, "secrets").box
+            argv = ["/bin/sh", "-c", SHOW, "sh", *(box.home / s for s in SECRETS)]
+            r = (box.run if sandbox else box.host)(*argv).ok()
+            parts = r.out.split("== ")[1:]
+            done[name, sandbox] = dict(zip(SECRETS, parts, strict=True))
+        return done[name, sandbox]
+
+    return get
+
+
+@pytest.mark.parametrize("secret", SECRETS)
+@pytest.mark.parametrize("name", ambit_test.whos())
+def test_secret_files(name, secret, shown, worlds):
+    token = worlds(name, "secrets").token
+    assert token in shown(name, False)[secret], "the control run failed"
+    assert token not in shown(name, True)[secret]
+
+
+def test_symlinked_secret_directory(box):
+    """~/.ssh is a link into a dotfiles repository: the rule is about what it leads to."""
+    box.write("dotfiles/ssh/id_ed25519", "TOKEN-linked")
+    (box.home / ".ssh").symlink_to("dotfiles/ssh")
+    cat = ["/bin/sh", "-c", "cat ~/.ssh/id_ed25519 ~/dotfiles/ssh/id_ed25519; :"]
+    assert box.host(*cat).out.count("TOKEN-linked") == 2
+    assert "TOKEN-linked" not in box.run(*cat).out
+
+
+def test_symlink_from_before(box):
+    """A link that the project brought along is followed inside, not by the set-up."""
+    box.write(".ssh/id_ed25519", "TOKEN-ssh", 0o600)
+    (box.ws / "notes").symlink_to(box.home / ".ssh/id_ed25519")
+    (box.ws / "dir").symlink_to(box.home / ".ssh")
+    cat = ["/bin/sh", "-c", "cat notes dir/id_ed25519; :"]
+    assert box.host(*cat).out.count("TOKEN-ssh") == 2
+    r = box.run(*cat)
+    assert "TOKEN-ssh" not in r.out + r.err
+
+
+def test_rename_parents(box):
+    """The home is writable: neither a hidden place nor what is above it can be moved away."""
+    attack = ["/bin/sh", "-c", """
+        mv ~/.ssh ~/x; cat ~/x/id_ed25519
+        mv ~/.config ~/c; cat ~/c/gh/hosts.yml
+        mv ~/.docker ~/d; cat ~/d/config.json
+        rm -rf ~/.aws; :"""]
+
+    def fill(b):
+        for f in (".ssh/id_ed25519", ".config/gh/hosts.yml", ".docker/config.json",
+                  ".aws/credentials"):
+            b.write(f, "TOKEN-" + f, 0o600)
+
+    fill(box)
+    r = box.run(*attack, options=["--allow-write", str(box.home)])
+    assert "TOKEN" not in r.out + r.err
+    for f in (".ssh/id_ed25519", ".config/gh/hosts.yml", ".docker/config.json",
+              ".aws/credentials"):
+        assert (box.home / f).read_text() == "TOKEN-" + f
+    assert box.host(*attack).out.count("TOKEN") == 3
+    assert not (box.home / ".aws").exists()
+
+
+def test_denied_below_project(box):
+    """A hidden place inside the writable project: no other name for it can be made."""
+    attack = ["/bin/sh", "-c", """
+        cat private/key; cat /proc/self/cwd/private/key
+        mv private p2; cat p2/key
+        mv a a2; cat a2/b/key
+        ln private/key k1; cat k1
+        ln -s private k2; cat k2/key
+        cp -r private k3; cat k3/key
+        rm -rf private a/b; :"""]
+    box.write("ws/private/key", "TOKEN-p")
+    box.write("ws/a/b/key", "TOKEN-b")
+    r = box.run(*attack, options=["--deny-read", "private", "--deny-read", "a/b"])
+    assert "TOKEN" not in r.out + r.err
+    assert (box.ws / "private/key").read_text() == "TOKEN-p"
+    assert (box.ws / "a/b/key").read_text() == "TOKEN-b"
+    assert box.host(*attack).out.count("TOKEN") >= 4
+
+
+def test_glob_at_start(box):
+    box.write("ws/sub/.env", "TOKEN-env")
+    cat = ["cat", "sub/.env"]
+    assert box.host(*cat).out == "TOKEN-env"
+    r = box.run(*cat, options=["--deny-read", "**/.env"])
+    assert "TOKEN" not in r.out and r.code != 0
+
+
+def test_glob_made_later(box):
+    """A file that matches a pattern but is made after the start: hidden, or it was said before
+    that it would not be (CONTRACT 5: never a silent skip)."""
+    box.mkdir("ws/sub")
+    with box.start("/bin/sh", "-c", "echo ready; read x; cat sub/.env",
+                   options=["--deny-read", "**/.env"]) as child:
+        first = child.process.stdout.readline()
+        if first == b"ready\n":
+            box.write("ws/sub/.env", "TOKEN-env")
+        r = child.wait(input=b"go\n")
+    if first != b"ready\n":
+        assert r.code == 125 and ".env" in r.err
+    elif "TOKEN" in r.out:
+        assert "not files made later" in r.err
+
+
+def test_stat_of_hidden(box):
+    """A hidden directory has nothing in it; a hidden file has no size, time or owner to see."""
+    box.write(".ssh/id_ed25519", "T" * 777, 0o600)
+    box.write(".netrc", "T" * 778, 0o600)
+    look = ["/bin/sh", "-c", "stat -c %s ~/.ssh/id_ed25519; stat -c %s ~/.netrc; ls -A ~/.ssh; :"]
+    assert box.host(*look).out.split() == ["777", "778", "id_ed25519"]
+    out = box.run(*look).out
+    assert "777" not in out and "778" not in out and "id_ed25519" not in out
+
+
+def test_supervisor_memory(box):
+    """The supervisor (outside, same user) holds the caller's environment: not dumpable, so
+    that no other process of the user, sandboxed or not, can read it."""
+    names = {"API_TOKEN": "TOKEN-of-the-caller"}
+    read = ["/bin/sh", "-c", "cat /proc/$1/environ; head -c1 /proc/$1/mem; :", "sh"]
+
+    def who_owns(pid):
+        return os.stat(f"/proc/{pid}/environ").st_uid
+
+    with box.start("sleep", "30", env=names, sandbox=False) as child:
+        assert wait_until(lambda: b"sleep" in open(f"/proc/{child.process.pid}/cmdline", "rb").read())
+        assert "TOKEN-of" in box.host(*read, str(child.process.pid)).out
+    with box.start("/bin/sh", "-c", "echo up; sleep 30", env=names) as child:
+        assert child.process.stdout.readline() == b"up\n", child.wait()
+        pid = child.process.pid
+        if box.who.uid != 0:  # root may read anyway
+            assert wait_until(lambda: who_owns(pid) == 0, 1)
+            assert "TOKEN-of" not in box.host(*read, str(pid)).out
+        inner = open(f"/proc/{pid}/task/{pid}/children").read().split()
+        assert len(inner) == 1
+        if box.who.uid != 0:
+            assert who_owns(inner[0]) == 0
+            assert "TOKEN-of" not in box.host(*read, inner[0]).out
+
+
+def test_init_environment(box):
+    """Inside, pid 1 is a copy of the supervisor: the command cannot read what it was started
+    with, and itself gets no secret-looking variable."""
+    names = {"AWS_SECRET_ACCESS_KEY": "TOKEN-env", "GITHUB_TOKEN": "TOKEN-env"}
+    show = ["/bin/sh", "-c", "env; cat /proc/self/environ /proc/1/environ; :"]
+    assert "TOKEN-env" in box.host(*show, env=names).out
+    r = box.run(*show, env=names)
+    assert "AMBIT=1" in r.out and "TOKEN-env" not in r.out
+
+
+def test_mountinfo(box):
+    """What the mount table inside gives away: no place of the old root, nothing of a secret,
+    and nothing writable but what the policy says."""
+    box.write(".ssh/id_ed25519", "TOKEN", 0o600)
+    out = box.run("cat", "/proc/self/mountinfo").ok().out
+    writable = set()
+    for line in out.splitlines():
+        fields = line.split(" ")
+        if "rw" in fields[5].split(","):
+            writable.add(fields[4])
+    assert writable, out
+    private = {"/dev", "/dev/pts", "/dev/shm", "/proc", "/tmp", "/var/tmp", "/run",
+               f"/run/user/{box.who.uid}", str(box.ws)}
+    devices = {m for m in writable if m.startswith("/dev/")}
+    # what other mounts cover is of no use: ask for those one can reach
+    reach = {m for m in writable - private - devices
+             if box.run("sh", "-c", 'test -w "$1"', "sh", m).code == 0}
+    assert not reach, out
+    assert writable - reach != set() and "/oldroot" not in out
+
+
+def test_device_directory(box):
+    allowed = {"null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts", "shm", "fd",
+               "stdin", "stdout", "stderr", "console", "mqueue", "core"}
+    assert set(box.host("ls", "/dev").out.split()) - allowed, "the control run failed"
+    assert set(box.run("ls", "/dev").ok().out.split()) <= allowed
+
+
+@pytest.mark.parametrize("probe_name", ["stdin-dir", "stdin-dir-chdir", "stdin-dir-write"])
+@pytest.mark.parametrize("name", ambit_test.whos())
+def test_stdin_is_a_directory(name, probe_name, worlds):
+    """Standard input is a directory of the host: its descriptor lies outside every mount of
+    the sandbox. Refusing to start is an answer too."""
+    for kind, prefix in (("control-self", []), ("sandbox", [AMBIT, "run", "--"])):
+        w = worlds(name, kind)
+        with _directory(w.box.home) as d:
+            p = w.box.who.popen([*prefix, w.probe, "run", *w.context(), probe_name],
+                                cwd=w.box.ws, env=w.box.env, stdin=d, stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, text=True)
+            out, err = p.communicate(timeout=20)
+        planted = (w.box.home / "stdin-dir-write").exists()
+        if prefix:
+            assert w.token not in out and not planted, out
+            assert f"{probe_name}\topen" not in out
+            assert p.returncode in (0, 125), err
+        else:
+            assert f"{probe_name}\topen" in out, out + err
+            assert planted if probe_name == "stdin-dir-write" else w.token in out
+
+
+class _directory:
+    def __init__(self, path):
+        self.path = path
+
+    def __enter__(self):
+        self.fd = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
+        return self.fd
+
+    def __exit__(self, *_):
+        os.close(self.fd)
+
+
+def test_core_dump(box, probe):
+    """A crash leaves no core file: it may hold what the process had in memory."""
+    crash = ["/bin/bash", "-c", "ulimit -c unlimited 2>/dev/null; cd ~/ws; "
+             "bash -c 'kill -SEGV $$'; ls -A; :"]
+    pattern = open("/proc/sys/kernel/core_pattern").read()
+    if pattern.startswith(("|", "/")) or "Hc 0" in box.host("bash", "-c", "echo Hc $(ulimit -Hc)").out:
+        ambit_test.skip_impossible(f"core dumps go elsewhere here: {pattern}")
+    assert "core" in box.host(*crash).out
+    for f in box.ws.glob("core*"):
+        f.unlink()
+    assert "core" not in box.run(*crash).ok().out
+    assert list(box.ws.glob("core*")) == []
+
+
+def test_runtime_directory(box):
+    """$XDG_RUNTIME_DIR, where sessions keep their sockets, is another one inside."""
+    run = f"/run/user/{box.who.uid}"
+    made = not os.path.isdir(run)
+    if made and os.geteuid() != 0:
+        ambit_test.skip_impossible("no /run/user directory here")
+    if made:
+        os.makedirs(run, 0o700)
+        os.chown(run, box.who.uid, box.who.gid)
+    canary, planted = os.path.join(run, "ambit-canary"), os.path.join(run, "planted")
+    try:
+        with open(canary, "w") as f:
+            f.write("TOKEN-run")
+        os.chown(canary, box.who.uid, box.who.gid)
+        show = ["/bin/sh", "-c", 'cat "$XDG_RUNTIME_DIR/ambit-canary" /run/user/*/ambit-canary; '
+                'echo x > "$XDG_RUNTIME_DIR/planted"; :']
+        env = {"XDG_RUNTIME_DIR": run}
+        assert "TOKEN-run" in box.host(*show, env=env).out
+        os.unlink(planted)
+        assert "TOKEN-run" not in box.run(*show, env=env).out
+        assert not os.path.exists(planted)
+    finally:
+        for f in (canary, planted):
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(f)
+        if made:
+            os.rmdir(run)

@@ -1,0 +1,396 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writing where one may not, and planting what runs later outside: W1-W19.
+
+Names that do not exist yet (and names at any depth) are the broker's, which comes later;
+here: everything that exists at the top of a writable directory stays as it is.
+"""
+import hashlib
+import os
+import stat
+import subprocess
+import time
+
+import pytest
+
+import ambit_test
+from ambit_test import mount_table
+
+START_UP = [".bashrc", ".profile", ".zshrc", ".zshenv", ".bash_login", ".bash_logout",
+            ".config/fish/config.fish", ".inputrc", ".pam_environment",
+            ".config/environment.d/a.conf", ".config/systemd/user/a.service",
+            ".config/autostart/a.desktop", ".local/bin/git", ".gitconfig",
+            ".ssh/authorized_keys"]
+GIT = [".git/hooks/pre-commit", ".git/config", ".git/config.worktree", ".git/info/attributes"]
+EDITORS = [".vscode/tasks.json", ".idea/workspace.xml", ".envrc", ".env",
+           ".devcontainer/devcontainer.json"]
+AGENTS = [".claude/settings.json", ".claude/settings.local.json", ".claude/commands/x.md",
+          ".codex/config.toml", ".gemini/settings.json", ".cursor/mcp.json", ".mcp.json",
+          ".ambit.json", "fence.jsonc", ".ai-jail"]
+PROJECT = GIT + EDITORS + AGENTS + [".bashrc", ".gitmodules", ".zshenv"]
+OPERATIONS = ["write", "append", "trunc-open", "truncate", "reopen", "mmap", "chmod", "chown",
+              "utimes", "setxattr", "link", "exchange", "rename-over", "rename-away", "tmpfile",
+              "symlink", "unlink", "parent", "parent-exchange", "parent-symlink"]
+GOOD = "{}\n"  # an empty object is a policy, a settings file, and good enough for the rest
+
+
+def fill(box, base, names):
+    for n in names:
+        box.write(base / n, GOOD, 0o644)
+    if any(n.startswith(".git/") for n in names):
+        box.write(base / ".git/HEAD", "ref: refs/heads/main\n")
+        box.mkdir(base / ".git/objects")
+        box.mkdir(base / ".git/refs")
+        box.write(base / ".git/config", "[core]\n\trepositoryformatversion = 0\n")
+
+
+def fingerprint(path):
+    """All that must not change: content, inode, mode, owner, links, time, and who is above."""
+    try:
+        st = path.lstat()
+        above = path.parent.lstat()
+        return (hashlib.sha256(path.read_bytes()).hexdigest(), st.st_ino, st.st_mode, st.st_uid,
+                st.st_gid, st.st_nlink, st.st_mtime_ns, os.listxattr(path), above.st_ino,
+                stat.S_IFMT(above.st_mode))
+    except FileNotFoundError:
+        return None
+
+
+def verdicts(result):
+    return {line.split("\t")[0]: line.split("\t")[1:] for line in result.out.splitlines()}
+
+
+@pytest.fixture(scope="session")
+def attacked(boxes, probe):
+    """attacked(who) -> {name: (before, after, verdicts)}: every operation on every name."""
+    done = {}
+
+    def get(name):
+        if name in done:
+            return done[name]
+        box = boxes(name)
+        fill(box, box.ws, PROJECT)
+        script = 'for f; do echo "== $f"; "$0" attack . "$PWD/$f" all; done'
+        before = {n: fingerprint(box.ws / n) for n in PROJECT}
+        r = box.run("/bin/sh", "-c", script, probe, *PROJECT).ok()
+        parts = dict(p.split("\n", 1) for p in r.out.split("== ")[1:])
+        done[name] = {n: (before[n], fingerprint(box.ws / n),
+                          dict(v.split("\t")[:2] for v in parts[n].splitlines()))
+                      for n in PROJECT}
+        return done[name]
+
+    return get
+
+
+@pytest.fixture(scope="session")
+def controlled(boxes, probe):
+    """controlled(who) -> {operation: (before, after, verdict)}, unsandboxed, a fresh file each."""
+    done = {}
+
+    def get(name):
+        if name not in done:
+            box = boxes(name)
+            done[name] = {}
+            for op in OPERATIONS:
+                target = box.write(f"{op}/.vscode/tasks.json", GOOD)
+                before = fingerprint(target)
+                r = box.host(probe, "attack", box.ws, target, op).ok()
+                done[name][op] = (before, fingerprint(target), verdicts(r)[op])
+        return done[name]
+
+    return get
+
+
+@pytest.mark.parametrize("op", OPERATIONS)
+@pytest.mark.parametrize("name", ambit_test.whos())
+def test_operation_control(name, op, controlled):
+    """Each operation works where nothing forbids it, and the fingerprint shows it."""
+    before, after, verdict = controlled(name)[op]
+    assert verdict[0] == "open", f"the control run failed: {verdict}"
+    # chown to oneself changes nothing but the ctime
+    assert before != after or op == "chown"
+
+
+@pytest.mark.parametrize("path", PROJECT)
+@pytest.mark.parametrize("name", ambit_test.whos())
+def test_existing_protected_names(name, path, attacked):
+    """Hooks, configuration, start-up, editor and agent files that exist in the project."""
+    before, after, verdict = attacked(name)[path]
+    assert before is not None and before == after, verdict
+    assert sorted(verdict) == sorted(OPERATIONS)
+    assert {op: v for op, v in verdict.items() if v != "denied"} == {}
+
+
+@pytest.mark.parametrize("path", START_UP)
+def test_start_up_files(box, probe, path):
+    """The user's own start-up files: read-only by default, whether they exist or not..."""
+    target = box.home / path
+    create = ["/bin/sh", "-c", 'mkdir -p "$(dirname "$1")"; echo x >> "$1"', "sh", target]
+    r = box.run(*create)
+    assert r.code != 0 and not target.exists()
+    assert not any(box.home.glob(".*")), "something was left in the home"
+    assert box.host(*create).code == 0 and target.exists()
+
+
+def test_start_up_files_in_writable_home(box, probe):
+    """... and when the whole home is writable, at least those that exist."""
+    fill(box, box.home, START_UP)
+    before = {n: fingerprint(box.home / n) for n in START_UP}
+    script = 'for f; do "$0" attack ~ ~/"$f" all; done'
+    r = box.run("/bin/sh", "-c", script, probe, *START_UP,
+                options=["--allow-write", str(box.home)]).ok()
+    changed = [n for n in START_UP if fingerprint(box.home / n) != before[n]]
+    assert changed == [], r.out
+    box.run("sh", "-c", "echo x > ~/ordinary", options=["--allow-write", str(box.home)]).ok()
+
+
+def test_git_directory_stays(box):
+    """.git cannot be moved away and made anew (its hooks would come with it)."""
+    attack = ["/bin/sh", "-c", "mv .git old; mkdir -p .git/hooks; echo evil > .git/hooks/pre-commit;"
+              " rm -rf .git; git init -q .; :"]
+
+    def make(b):
+        b.host("git", "init", "-q", ".").ok()
+        b.write("ws/.git/hooks/pre-commit", "good", 0o755)
+        return (b.ws / ".git").stat().st_ino
+
+    ino = make(box)
+    r = box.run(*attack)
+    assert (box.ws / ".git").stat().st_ino == ino, r
+    assert (box.ws / ".git/hooks/pre-commit").read_text() == "good", r
+    assert "repositoryformatversion" in (box.ws / ".git/config").read_text(), r
+    box.host(*attack)
+    assert (box.ws / ".git").stat().st_ino != ino
+
+
+GIT_KEYS = ["core.hooksPath ./h", "core.fsmonitor ./x", "core.sshCommand ./x", "core.editor ./x",
+            "core.pager ./x", "diff.external ./x", "filter.x.clean ./x", "alias.st !x",
+            "credential.helper ./x", "gpg.program ./x", "include.path ./x",
+            "url.http://evil/.insteadOf https://good/", "remote.x.uploadpack ./x",
+            "protocol.ext.allow always"]
+
+
+def test_git_config_keys(box):
+    """Configuration that makes git start programs: the existing file takes none of it."""
+    box.host("git", "init", "-q", ".").ok()
+    before = fingerprint(box.ws / ".git/config")
+    script = "; ".join("git config " + k.replace(" ", " '", 1) + "'" for k in GIT_KEYS)
+    script += "; git config --worktree core.pager ./x; git config --file .git/config core.pager x; :"
+    r = box.run("/bin/sh", "-c", script)
+    assert fingerprint(box.ws / ".git/config") == before, r
+    box.host("/bin/sh", "-c", script)
+    after = (box.ws / ".git/config").read_text()
+    assert "fsmonitor" in after and "uploadpack" in after
+
+
+@pytest.mark.parametrize("worktree", [False, True], ids=["plain", "worktree"])
+def test_git_commit_works(box, worktree):
+    """The other side: with all that protected, git itself works, and runs no planted hook."""
+    git = ["git", "-c", "user.name=n", "-c", "user.email=e@x"]
+    box.host("git", "init", "-q", ".").ok()
+    box.write("ws/a", "1")
+    box.host(*git, "add", "a").ok()
+    box.host(*git, "commit", "-qm", "one").ok()
+    where = box.ws
+    options = []
+    if worktree:
+        box.host("git", "worktree", "add", "-q", "../wt").ok()
+        where = box.home / "wt"
+        options = ["--allow-write", str(box.ws / ".git")]
+    script = ("echo 2 > a && git add a && git -c user.name=n -c user.email=e@x commit -qm two "
+              "&& git branch other && git tag t && git status --short")
+    box.run("/bin/sh", "-c", script, cwd=where, options=options).ok()
+    assert box.host("git", "log", "--format=%s", cwd=where).out.split() == ["two", "one"]
+
+
+def test_swap_race(box, probe):
+    """A name that flips between the project and a place outside, while it is written to."""
+    good, bad = box.mkdir("ws/good"), box.mkdir("bad")
+    box.write("bad/file", "GOOD")
+    argv = [probe, "swap", box.ws / "flip", good, bad]
+    r = box.run(*argv, "400").ok()
+    tries, wrote = (int(w) for w in r.out.split() if w.isdigit())
+    assert wrote > 0 and tries > 100, "the race was not run"
+    assert (box.home / "bad/file").read_text() == "GOOD"
+    assert sorted(os.listdir(bad)) == ["file"]
+    box.host(*argv, "400").ok()
+    assert (box.home / "bad/file").read_text() == "EVIL"
+
+
+def test_ancestors_stay(box):
+    """The parent of the project is writable too: the project cannot be swapped for another."""
+    attack = ["/bin/sh", "-c", "cd ..; mv ws ws2 && mkdir ws && echo evil > ws/planted; "
+              "mv deny d2 && mkdir deny && echo evil > deny/file; :"]
+    box.write("deny/file", "good")
+    box.write("ws/.bashrc", "good")
+    options = ["--allow-write", str(box.home), "--deny-write", str(box.home / "deny")]
+    ino = box.ws.stat().st_ino
+    r = box.run(*attack, options=options)
+    assert box.ws.stat().st_ino == ino and not (box.ws / "planted").exists(), r
+    assert (box.home / "deny/file").read_text() == "good"
+    box.host(*attack)
+    assert (box.ws / "planted").exists() and (box.home / "deny/file").read_text() == "evil\n"
+
+
+def test_denied_ancestors(box):
+    """A directory that holds a read-only one deep below cannot be renamed from above it."""
+    attack = ["/bin/sh", "-c", "mv a b; mkdir -p a/x/y; echo evil > a/x/y/f; :"]
+    box.write("ws/a/x/y/f", "good")
+    r = box.run(*attack, options=["--deny-write", "a/x/y"])
+    assert (box.ws / "a/x/y/f").read_text() == "good", r
+    box.host(*attack)
+    assert (box.ws / "a/x/y/f").read_text() == "evil\n"
+
+
+@pytest.mark.parametrize("place", ["/tmp", "/var/tmp", "/dev/shm", "/run"])
+def test_private_places(box, place):
+    """What is written there stays inside; what the host has there is not seen."""
+    if not os.access(place, os.W_OK):
+        ambit_test.skip_impossible(f"{place} is not writable for the test itself")
+    name = f"ambit-canary-{os.getpid()}-{box.who.name}"
+    there, planted = os.path.join(place, name), os.path.join(place, name + "-planted")
+    try:
+        with open(there, "w") as f:
+            f.write("TOKEN")
+        os.chmod(there, 0o666)
+        script = ["/bin/sh", "-c", f"cat {there}; echo evil > {there}; echo x > {planted}; :"]
+        assert "TOKEN" not in box.run(*script).out
+        assert open(there).read() == "TOKEN" and not os.path.exists(planted)
+        out = box.host(*script).out
+        assert "TOKEN" in out and open(there).read() == "evil\n"
+    finally:
+        for f in (there, planted):
+            if os.path.exists(f):
+                os.unlink(f)
+
+
+def test_hostile_temporary_directory(box):
+    """TMPDIR of the caller does not lead out of the private /tmp; it exists and is writable."""
+    outside = box.mkdir("outside")
+    r = box.run("/bin/sh", "-c", 'f=$(mktemp) && echo evil > "$f" && echo made', env={"TMPDIR": str(outside)})
+    assert list(outside.iterdir()) == []
+    assert "made" in r.out, r
+
+
+@pytest.mark.parametrize("probe_name", ["stdin-reopen", "stdin-truncate", "stdin-chmod"])
+@pytest.mark.parametrize("name", ambit_test.whos())
+def test_stdin_is_a_file(name, probe_name, boxes, probe):
+    """`ambit run ... < file`: a descriptor for reading is no way to change the file."""
+    for prefix in (True, False):
+        box = boxes(name)
+        target = box.write("outside/file", "GOOD", 0o600)
+        before = fingerprint(target)
+        argv = [probe, "run", "x=y", probe_name]
+        with open(target) as f:
+            p = box.who.popen(box.argv(*argv) if prefix else argv, cwd=box.ws, env=box.env,
+                              stdin=f, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            out, err = p.communicate(timeout=20)
+        if prefix:
+            assert f"{probe_name}\tdenied" in out, out + err
+            assert fingerprint(target) == before
+        else:
+            assert f"{probe_name}\topen" in out, out + err
+            assert fingerprint(target) != before
+
+
+def test_nothing_left(box, probe):
+    """After a run that attacked everything: no stub, no mount, nothing but what it made."""
+    box.host("git", "init", "-q", ".").ok()
+    before, mounts = tree(box.home), mount_table()
+    names = [str(box.ws / n) for n in PROJECT] + [str(box.home / n) for n in START_UP]
+    box.run("/bin/sh", "-c", "ls -lA / ~ . > /dev/null; cat \"$@\" > /dev/null; git status; :", "sh",
+            *names)
+    assert tree(box.home) == before
+    assert mount_table() == mounts
+
+
+def tree(top):
+    return sorted((str(p), p.lstat().st_mode, p.lstat().st_ino) for p in top.rglob("*")
+                  if p.name not in ("index", "index.lock"))
+
+
+def test_two_in_one_directory(box):
+    """One sandbox ends while another runs in the same place: its protection stays."""
+    box.write("ws/.bashrc", "good")
+    box.write("ws/.vscode/tasks.json", "good")
+    attack = ["/bin/sh", "-c", "read x; echo evil > .bashrc; rm -rf .vscode; mkdir -p .vscode; "
+              "echo evil > .vscode/tasks.json; :"]
+    with box.start(*attack) as second:
+        time.sleep(0.1)
+        with box.start("/bin/sh", "-c", "echo up; sleep 20") as first:
+            assert first.process.stdout.readline() == b"up\n"
+            first.process.kill()
+            first.process.wait()
+        r = second.wait(input=b"go\n")
+    assert (box.ws / ".bashrc").read_text() == "good", r
+    assert (box.ws / ".vscode/tasks.json").read_text() == "good", r
+    box.host(*attack, input="go\n")
+    assert (box.ws / ".bashrc").read_text() == "evil\n"
+
+
+def test_host_replaces_a_protected_file(box):
+    """The user saves .bashrc with an editor (rename over) while a sandbox runs: the new file is
+    not open to the command because the mount went with the old one."""
+    box.write("ws/.bashrc", "good")
+    with box.start("/bin/sh", "-c", "echo up; read x; echo evil > .bashrc; :") as child:
+        assert child.process.stdout.readline() == b"up\n"
+        box.write("ws/.bashrc.new", "edited")
+        os.rename(box.ws / ".bashrc.new", box.ws / ".bashrc")
+        r = child.wait(input=b"go\n")
+    assert (box.ws / ".bashrc").read_text() == "edited", r
+
+
+def test_symlinked_protected_name(box):
+    """A protected name that is a link: what it leads to is protected, and so is the name."""
+    box.write("ws/dotfiles/bashrc", "good")
+    (box.ws / ".bashrc").symlink_to("dotfiles/bashrc")
+    attack = ["/bin/sh", "-c", "echo evil > .bashrc; echo evil > dotfiles/bashrc; "
+              "mv dotfiles d2; rm -f .bashrc; echo evil > .bashrc; :"]
+    r = box.run(*attack)
+    assert (box.ws / "dotfiles/bashrc").read_text() == "good", r
+    assert (box.ws / ".bashrc").read_text() == "good", r
+    box.host(*attack)
+    assert (box.ws / ".bashrc").read_text() == "evil\n"
+
+
+ESCAPES = "\x1b]0;title\x07\x1b[2J\r\n-rf"
+
+
+def test_escape_codes_in_messages(box):
+    """File names and commands with terminal codes come out of ambit escaped."""
+    box.mkdir("ws/" + ESCAPES.replace("/", ""))
+    runs = [
+        box.run(ESCAPES),
+        box.run("true", options=["--allow-write", "no/" + ESCAPES]),
+        box.run("true", options=["--chdir", "no" + ESCAPES]),
+        box.run("true", options=["--settings", "no" + ESCAPES]),
+        box.run("true", options=["--no-such-option-" + ESCAPES]),
+        box.ambit("explain", "write", "/etc/" + ESCAPES),
+        box.ambit(ESCAPES),
+    ]
+    assert "\x1b" in box.host("ls", "--show-control-chars").out, "the control run failed"
+    for r in runs:
+        assert r.err or r.out, r
+        assert "\x1b" not in r.err + r.out and "\x07" not in r.err + r.out, r
+
+
+def test_odd_names_as_rules(box):
+    """Names with newlines, blanks, quotes and a dash in front are names, not options or two."""
+    for odd in ("a b", "a\nb", "-rf", "'\"$(id)", "ü\u200b"):
+        box.write(f"odd/{odd}/f", "good")
+        r = box.run("sh", "-c", 'echo x > "$1/f"; echo x > "$1/../escaped"', "sh",
+                    str(box.home / "odd" / odd), options=["--allow-write", str(box.home / "odd" / odd)])
+        assert (box.home / "odd" / odd / "f").read_text() == "x\n", r
+        assert not (box.home / "odd/escaped").exists()
+
+
+def test_fifo_and_device(box):
+    """No device nodes; a fifo may be made, but ambit's own start must not hang on one."""
+    box.run("mkfifo", "README.md").ok()
+    r = box.run("sh", "-c", "mkfifo .env .bashrc; true", options=["--allow-write", "README.md"])
+    assert r.seconds < 5
+    for name in (".ambit.json", ".env", ".gitconfig"):
+        p = box.ws / name
+        if not p.exists():
+            os.mkfifo(p)
+            os.chown(p, box.who.uid, box.who.gid)
+    assert box.run("true", timeout=10).seconds < 5

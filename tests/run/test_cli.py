@@ -1,0 +1,682 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command line: CONTRACT sections 2 to 4. What is refused must be refused before anything
+runs: `touch canary` is the command wherever a refusal is expected."""
+import json
+import os
+import re
+import signal
+import subprocess
+
+import pytest
+
+from ambit_test import AMBIT
+
+CANARY = ["touch", "canary"]
+
+
+def refused(box, *args, says=(), command=True, code=125, **kw):
+    """ambit run ARGS is refused with one clear line, and nothing was run."""
+    r = box.ambit(*args, *(["--", *CANARY] if command else []), **kw)
+    assert r.code == code, str(r)
+    assert r.out == "", str(r)
+    assert r.err.startswith("ambit: ") and r.err.endswith("\n"), str(r)
+    for text in [says] if isinstance(says, str) else says:
+        assert text in r.err, str(r)
+    assert not list(box.home.rglob("canary")), "the command was run"
+    return r
+
+
+# --- exit codes ------------------------------------------------------------------------
+
+@pytest.mark.parametrize("status", [0, 1, 2, 42, 124, 125, 126, 127, 128, 137, 255])
+def test_own_status(box, status):
+    r = box.sh(f"exit {status}")
+    assert r.code == status and r.err == "", str(r)
+
+
+@pytest.mark.parametrize("name", ["TERM", "KILL", "SEGV", "ABRT", "HUP", "INT", "USR1", "PIPE"])
+def test_death_by_signal(plain, name):
+    r = plain.sh(f"kill -{name} $$; sleep 5")
+    assert r.code == 128 + getattr(signal, "SIG" + name), str(r)
+
+
+@pytest.mark.parametrize("command", ["no-such-program", "./missing", "/no/such/file", "dir/none"])
+def test_not_found_is_127(box, command):
+    refused(box, "run", "--", command, says=[command, "not found"], command=False, code=127)
+
+
+def test_empty_command_is_127(plain):
+    refused(plain, "run", "--", "", command=False, code=127)
+
+
+def test_not_executable_is_126(box):
+    box.write("ws/data", "text\n")
+    box.mkdir("ws/dir")
+    box.write("ws/broken", b"\x7fELF garbage", mode=0o755)
+    for name in ("./data", "./dir", "/etc"):
+        refused(box, "run", "--", name, says=name, command=False, code=126)
+    r = box.run("./broken")
+    assert r.code in (126, 127), str(r)  # sh tries to read it: what it makes of it is its own
+
+
+def test_missing_interpreter(box):
+    """The kernel says ENOENT; the file is there, so the message must not deny that."""
+    box.write("ws/script", "#!/no/such/interpreter\n", mode=0o755)
+    r = refused(box, "run", "--", "./script", command=False, code=126)
+    assert "interpreter" in r.err, str(r)
+
+
+def test_script_without_interpreter_line(box):
+    box.write("ws/script", 'echo "$0|$1|$2|$#"\n', mode=0o755)
+    r = box.run("./script", "a b", "").ok()
+    assert r.out == "./script|a b||2\n", str(r)
+
+
+def test_timeout(box):
+    r = box.run("sleep", "20", options=["--timeout", "300ms"])
+    assert r.code == 124 and r.seconds < 3, str(r)
+
+
+def test_timeout_is_named(plain):
+    r = plain.run("sleep", "20", options=["--timeout", "0.2"])
+    assert r.code == 124, str(r)
+    assert r.err.startswith("ambit: ") and "time" in r.err, str(r)
+
+
+def test_timeout_lets_the_command_clean_up(plain):
+    r = plain.sh("trap 'echo cleaned; exit 3' TERM; sleep 20 & wait", options=["--timeout=300ms"])
+    assert r.code == 124 and r.out == "cleaned\n" and r.seconds < 3, str(r)
+
+
+def test_timeout_ends_who_ignores_it(plain):
+    r = plain.sh("trap '' TERM; while :; do sleep 0.1; done", options=["--timeout", "200ms"])
+    assert r.code == 124 and r.seconds < 6, str(r)
+
+
+def test_timeout_not_reached(plain):
+    r = plain.sh("exit 7", options=["--timeout", "1h"])
+    assert r.code == 7 and r.err == "", str(r)
+
+
+# --- words and options -------------------------------------------------------------------
+
+def test_options_end_at_the_first_word(plain):
+    assert plain.ambit("run", "echo", "--json", "-q", "--", "x").ok().out == "--json -q -- x\n"
+
+
+def test_double_dash_is_taken_once(plain):
+    assert plain.ambit("run", "--", "echo", "--", "x").ok().out == "-- x\n"
+
+
+def test_dash_is_a_word(plain):
+    assert plain.ambit("run", "cat", "-", input="in").ok().out == "in"
+
+
+@pytest.mark.parametrize("name", ["--version", "-c", "--", "-q"])
+def test_command_named_like_an_option(plain, name):
+    plain.write(f"ws/bin/{name}", "#!/bin/sh\necho \"mine: $1\"\n", mode=0o755)
+    r = plain.ambit("run", "--", name, "x", env={"PATH": f"{plain.ws}/bin:/usr/bin:/bin"}).ok()
+    assert r.out == "mine: x\n", str(r)
+
+
+def test_shell_string(plain):
+    assert plain.ambit("run", "-c", "echo a; echo \"$((1 + 2))\" | cat").ok().out == "a\n3\n"
+    assert plain.ambit("run", "-c", "[[ abc == a* ]] && echo bash").ok().out == "bash\n"
+    assert plain.ambit("run", "-cexit 9").code == 9
+    assert plain.ambit("run", "--command=exit 8").code == 8
+    assert plain.ambit("run", "-c", "").code == 0
+
+
+def test_shell_string_without_bash(plain):
+    plain.mkdir("ws/bin")
+    r = plain.ambit("run", "-c", "echo \"$0\"", env={"PATH": str(plain.ws / "bin")}).ok()
+    assert r.out == "/bin/sh\n", str(r)
+
+
+def test_attached_arguments(plain):
+    plain.write("s.json", '{"environment": {"set": {"FROM": "file"}}}')
+    r = plain.ambit("run", "--network=none", "--env=A=b=c", "-qv", f"-s{plain.home}/s.json",
+                    "printenv", "A", "FROM").ok()
+    assert r.out == "b=c\nfile\n", str(r)
+
+
+@pytest.mark.parametrize("args, says", [
+    (["--alow-write", "/x"], "did you mean --allow-write"),
+    (["--netwrok=none"], "did you mean --network"),
+    (["--zzzzzz"], "unknown option --zzzzzz"),
+    (["-z"], "unknown option -z"),
+    (["--quiet=yes"], "takes no argument"),
+    (["--schema"], "--schema"),
+    (["--network", "wifi"], ["network", "none, allowlist, host"]),
+    (["--timeout", "soon"], ["--timeout", "time"]),
+    (["--timeout", "-1"], "--timeout"),
+    (["--env", "=x"], "--env"),
+    (["--env", ""], "--env"),
+    (["--allow-read", ""], "--allow-read"),
+    (["--set", "nonsense"], "KEY=VALUE"),
+    (["--set", "filesystem.alowWrite=/x"], "did you mean"),
+    (["--set", "network=none"], "network"),
+    (["-s", "a", "-s", "b"], "twice"),
+    (["--chdir", "/no/such"], "/no/such"),
+    (["--chdir", "/etc/passwd"], "/etc/passwd"),
+    (["-p", "no-such-profile"], "no-such-profile"),
+    (["--backend", "bwrap"], "not available"),
+    (["--ask"], "not available"),
+    (["--allow-domain", "example.com"], "not available"),
+    (["--memory", "64m"], "not available"),
+    (["--pids", "10"], "not available"),
+    (["--allow-read", "~nobody/x"], "~"),
+    (["--allow-write", "a[b"], "a[b"),
+])
+def test_refused_options(plain, args, says):
+    refused(plain, "run", *args, says=says)
+
+
+def test_option_at_the_end_without_argument(plain):
+    refused(plain, "run", "--allow-write", says="needs an argument", command=False)
+
+
+@pytest.mark.parametrize("args, says", [
+    (["run"], "no command"),
+    (["run", "--"], "no command"),
+    (["run", "-c", "true", "extra"], "extra"),
+    (["run", "-c", "true", "-c", "true"], "twice"),
+    (["wrap"], "no command"),
+    (["plan"], "no command"),
+    (["policy", "word"], "word"),
+    (["check", "word"], "word"),
+    (["explain"], "usage"),
+    (["explain", "read"], "usage"),
+    (["explain", "eat", "/x"], "eat"),
+    (["explain", "read", ""], "empty"),
+    (["explain", "connect", "a b"], "connect"),
+    (["explain", "connect", "host:99999"], "port"),
+    (["help", "nothing-like-it"], "nothing-like-it"),
+    (["rum", "--", "touch", "canary"], "did you mean: ambit run"),
+    (["touch", "canary"], "ambit run -- touch"),
+    (["zzzzzz"], "unknown command 'zzzzzz'"),
+    (["--network", "none", "run", "touch", "canary"], "options follow the command"),
+    (["learn", "--", "touch", "canary"], "not available"),
+    (["mcp", "serve"], "not available"),
+    ([""], "unknown command"),
+    (["bad\x1b[31m\nname"], "\\x1b"),
+])
+def test_refused_commands(plain, args, says):
+    r = refused(plain, *args, says=says, command=False)
+    assert r.err.count("\n") == 1 and "\x1b" not in r.err, str(r)
+
+
+def test_nothing_at_all(plain):
+    r = plain.ambit()
+    assert r.code == 125 and r.out == "" and "ambit run" in r.err, str(r)
+
+
+def test_called_without_a_name(plain):
+    """argv of length 0: some launchers and exploits do that."""
+    code = f"import os; os.execv({str(AMBIT)!r}, [''])"
+    r = plain.host("/usr/bin/python3", "-c", code)
+    assert r.code == 125, str(r)
+
+
+# --- help and version ----------------------------------------------------------------------
+
+def test_version(plain):
+    r = plain.ambit("--version").ok()
+    assert re.fullmatch(r"ambit \d+\.\d+\.\d+\n", r.out) and r.err == "", str(r)
+
+
+def test_help(plain):
+    overview = plain.ambit("help").ok().out
+    assert overview == plain.ambit("--help").ok().out == plain.ambit("-h").ok().out
+    for command in ("run", "check", "policy", "explain", "plan", "wrap", "trust", "help"):
+        assert re.search(rf"\b{command}\b", overview), command
+        text = plain.ambit("help", command).ok().out
+        assert text == plain.ambit(command, "--help").ok().out
+        assert f"ambit {command}" in text
+    for later in ("mcp", "agent", "learn"):
+        assert later not in overview
+
+
+def test_help_names_every_option(plain):
+    text = plain.ambit("help", "run").ok().out
+    rows = [r.split("\t") for r in plain.ambit("--list-options").ok().out.splitlines()]
+    assert len(rows) > 30
+    for option in ("--settings", "--profile", "--allow-read", "--deny-write", "--network", "--env",
+                   "--timeout", "--chdir", "--tmp", "--home", "--set", "--report", "--quiet"):
+        assert option in text
+    for later in ("--ask", "--control-fd"):
+        assert later not in text
+
+
+def test_help_wins_over_running(plain):
+    r = plain.ambit("run", "--help", "--", *CANARY).ok()
+    assert "ambit run" in r.out and not (plain.ws / "canary").exists()
+
+
+@pytest.mark.parametrize("args", [["--version"], ["help"], ["policy", "--json"]])
+def test_output_that_cannot_be_written(plain, args):
+    with open("/dev/full", "wb") as full:
+        p = plain.who.popen([AMBIT, *args], cwd=plain.ws, env=plain.env, stdout=full,
+                            stderr=subprocess.PIPE)
+        err = p.communicate(timeout=10)[1]
+    assert p.returncode == 125 and err.startswith(b"ambit: "), err
+
+
+# --- explain ----------------------------------------------------------------------------
+
+def explain(box, *args, **kw):
+    r = box.ambit("explain", "--json", *args, **kw)
+    assert r.code in (0, 1), str(r)
+    answer = json.loads(r.out)
+    assert (answer["verdict"] == "allowed") == (r.code == 0), str(r)
+    text = box.ambit("explain", *args, **kw)
+    assert text.code == r.code and text.out.startswith(answer["verdict"] + ": "), str(text)
+    assert text.out.count("\n") == 1
+    return answer
+
+
+def test_explain_paths(box):
+    box.mkdir(".ssh", 0o700)
+    box.mkdir("ws/.git/hooks")
+    assert explain(box, "read", "/etc/passwd")["verdict"] == "allowed"
+    a = explain(box, "read", "~/.ssh")
+    assert (a["verdict"], a["rule"], a["source"]) == ("denied", "filesystem.denyRead", "default")
+    assert a["target"] == str(box.home / ".ssh")
+    a = explain(box, "write", "/etc/hosts")
+    assert (a["verdict"], a["rule"]) == ("denied", "filesystem.allowWrite")
+    assert a["hint"] == "--allow-write /etc/hosts"
+    assert explain(box, "write", "new/file")["verdict"] == "allowed"
+    a = explain(box, "write", ".git/hooks/pre-commit")
+    assert (a["verdict"], a["entry"]) == ("denied", ".git/hooks")
+
+
+def test_explain_hints_work(plain):
+    """Following a hint changes the answer, for names that need quoting too."""
+    plain.mkdir("other dir")
+    for access, target in (("write", f"{plain.home}/other dir/it's *"), ("read", "~/.ssh/id")):
+        hint = explain(plain, access, target)["hint"]
+        r = plain.host("sh", "-c", f'exec "$0" explain {hint} "$@"', str(AMBIT), access, target)
+        assert r.code == 0, f"{hint}: {r}"
+
+
+def test_explain_network(plain):
+    assert explain(plain, "connect", "example.com")["verdict"] == "denied"
+    assert explain(plain, "--network", "host", "connect", "example.com:80")["verdict"] == "allowed"
+    a = explain(plain, "--allow-domain", "*.example.com", "connect", "a.example.com")
+    assert (a["verdict"], a["entry"]) == ("allowed", "*.example.com")
+    args = ["--allow-domain", "example.com,b.org", "--deny-domain", "example.com"]
+    assert explain(plain, *args, "connect", "example.com")["verdict"] == "denied"
+    assert explain(plain, *args, "connect", "b.org")["verdict"] == "allowed"
+    assert explain(plain, "--allow-domain", "10.0.0.0/8", "connect", "[::1]:22")["target"] == "[::1]:22"
+
+
+def test_explain_unix(plain):
+    assert explain(plain, "unix", "/run/docker.sock")["verdict"] == "denied"
+    a = explain(plain, "--allow-unix", "agent.sock", "unix", f"{plain.ws}/agent.sock")
+    assert a["verdict"] == "allowed"
+
+
+# Whether something can be done inside must be what explain says: the two are computed
+# by different code (rules there, mounts here).
+PATHS = ["ws/a", "ws/deny/x", "ws/deny/open/x", "ws/ro/x", "out/x", "out/secret/x", "plain/x",
+         ".ssh/id", ".ssh/known_hosts", ".bashrc", "ws/.git/hooks/x", "ws/.git/config", "ws/.git/x",
+         "ws/.vscode/x", "ws/a.key", "ws/deny/a.key"]
+SETTINGS = {
+    "none": {},
+    "rules": {"filesystem": {
+        "denyRead": ["~/ws/deny", "~/out/secret"], "allowRead": ["~/ws/deny/open"],
+        "allowWrite": ["~/ws", "~/out", "~/ws/deny/open"], "denyWrite": ["~/ws/ro"]}},
+    "globs": {"filesystem": {
+        "denyRead": ["~/**/*.key"], "allowWrite": ["~/ws"], "denyWrite": ["~/ws/r*"]}},
+    "private": {"filesystem": {
+        "home": "private", "allowRead": ["~/plain"], "allowWrite": ["~/ws"]}},
+    "readonly": {"filesystem": {"denyWrite": ["~/ws"], "allowRead": ["~/.ssh/known_hosts"]}},
+}
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_explain_agrees_with_run(box, name):
+    for path in PATHS:
+        box.write(path, f"content of {path}")
+    box.write("s.json", json.dumps(SETTINGS[name]))
+    script = "".join(
+        f"(cat ~/{p} >/dev/null) 2>/dev/null; echo {p} read $?\n"
+        f"(: >>~/{p}) 2>/dev/null; echo {p} write $?\n" for p in PATHS)
+    r = box.sh(script, options=["-s", f"{box.home}/s.json"]).ok()
+    told, seen = [], []
+    for line in r.out.splitlines():
+        path, access, status = line.rsplit(" ", 2)
+        seen.append((path, access, status == "0"))
+        told.append((path, access, box.ambit("explain", "-s", f"{box.home}/s.json", access,
+                                             f"~/{path}").code == 0))
+    if name == "private":  # what is made in a private home is real to the command
+        seen = [s for s in seen if s[1] == "read"]
+        told = [t for t in told if t[1] == "read"]
+    assert seen == told
+
+
+@pytest.mark.parametrize("path", ["/run", "/var/tmp", "/tmp"])
+def test_explain_knows_the_places_of_the_sandbox(rooted, path):
+    """A file of the host in a place that the sandbox replaces cannot be read inside."""
+    marker = f"{path}/ambit-test-{os.getpid()}"
+    with open(marker, "w") as f:
+        f.write("x")
+    try:
+        assert rooted.run("cat", marker).code != 0
+        assert explain(rooted, "read", marker)["verdict"] == "denied"
+    finally:
+        os.unlink(marker)
+
+
+# --- policy and plan --------------------------------------------------------------------------
+
+def test_policy_json(box):
+    box.write("s.yaml", "# mine\nfilesystem:\n  allowWrite: [., ~/out]\n  denyRead:\n    - ~/x\n")
+    box.mkdir("out")
+    r = box.ambit("policy", "-s", f"{box.home}/s.yaml", "--deny-write", "src", "--json").ok()
+    p = json.loads(r.out)
+    assert "~/out" in p["filesystem"]["allowWrite"] or f"{box.home}/out" in p["filesystem"]["allowWrite"]
+    assert p["network"]["mode"] == "none" and p["enabled"] is True
+    text = json.dumps(p)
+    assert f"{box.home}/s.yaml:3" in text, "an entry of a file has its line"
+    assert f"{box.home}/s.yaml:5" in text
+    assert "--deny-write" in text and "default" in text
+
+
+def test_policy_json_is_a_settings_file(box):
+    """What policy --json prints can be loaded and means the same."""
+    box.write("s.json", '{"filesystem": {"denyRead": ["~/x*", "~/lit\\\\*"], "tmp": "shared"},'
+                        ' "limits": {"timeout": "90s"}, "environment": {"set": {"A": "1"}}}')
+    one = json.loads(box.ambit("policy", "--json", "-s", f"{box.home}/s.json").ok().out)
+    box.write("again.json", json.dumps(one))
+    two = json.loads(box.ambit("policy", "--json", "-s", f"{box.home}/again.json").ok().out)
+    for key in ("origins", "notes"):
+        one.pop(key, None)
+        two.pop(key, None)
+    for key in ("allowRead", "denyRead", "allowWrite", "denyWrite"):
+        assert set(one["filesystem"].pop(key)) == set(two["filesystem"].pop(key)), key
+    assert one == two
+
+
+def test_policy_text(plain):
+    r = plain.ambit("policy", "--allow-write", "/var/x y").ok()
+    assert "/var/x y" in r.out and "--allow-write" in r.out and ".ssh" in r.out
+
+
+def test_policy_schema(plain):
+    schema = json.loads(plain.ambit("policy", "--schema").ok().out)
+    assert schema["properties"]["filesystem"]["properties"]["allowWrite"]
+
+
+def test_plan_runs_nothing(box):
+    before = sorted(box.home.rglob("*"))
+    r = box.ambit("plan", "--", *CANARY).ok()
+    assert sorted(box.home.rglob("*")) == before
+    assert str(box.ws) in r.out
+    assert box.ambit("plan", "-c", "touch canary").ok() and not (box.ws / "canary").exists()
+
+
+def test_plan_json(box):
+    p = json.loads(box.ambit("plan", "--json", "--", "true").ok().out)
+    kinds = {m["path"]: m["kind"] for m in p["mounts"]}
+    assert kinds[str(box.ws)] == "rw" and kinds["/proc"] == "proc" and kinds["/tmp"] == "private"
+    assert p["ownNetwork"] is True and p["directory"] == str(box.ws)
+
+
+def test_plan_of_a_directory_that_run_would_make(plain):
+    r = plain.ambit("plan", "--allow-write", "new", "--", "true").ok()
+    assert str(plain.ws) in r.out and not (plain.ws / "new").exists()
+
+
+def test_plan_refuses_what_run_refuses(plain):
+    refused(plain, "plan", "--deny-write", "later", says="later")
+    refused(plain, "plan", "--allow-domain", "example.com")
+    refused(plain, "plan", "--memory", "1g")
+
+
+# --- wrap ---------------------------------------------------------------------------------------
+
+HOSTILE = ["", " ", "two  words", "it's", '"quoted"', "a\nb", "tab\there", "$(touch canary)",
+           "`touch canary`", "$HOME", "${IFS}", "*", "?[a-z]", "~", "~root", "-n", "--", "!!", "\\",
+           "\\n", "a\\", "'", "''", "{a,b}", "#c", ";touch canary", "&", "|", ">canary", "é\u202e",
+           "\x01\x7f", "%s%n", "=", "a=b", "\\0101", "$'x'", "\r", "a\nb'\n$x"]
+
+
+def show_args(box):
+    return ["/usr/bin/python3", "-c", "import sys; print(ascii(sys.argv[1:]))"]
+
+
+@pytest.mark.parametrize("shell", ["dash", "bash"])
+def test_wrap_hostile_words(plain, shell):
+    r = plain.ambit("wrap", "--", *show_args(plain), *HOSTILE).ok()
+    assert r.out.count("\n") == 1, "one line"
+    there = plain.host(shell, "-c", r.out, cwd="/").ok()
+    assert there.out == ascii(HOSTILE) + "\n"
+    assert not list(plain.home.rglob("canary"))
+
+
+@pytest.mark.parametrize("word", ["end\n", "\n", "\n\n", "a\nb\n"])
+def test_wrap_words_that_end_in_newlines(plain, word):
+    r = plain.ambit("wrap", "--", *show_args(plain), word, "x").ok()
+    assert plain.host("sh", "-c", r.out).ok().out == ascii([word, "x"]) + "\n"
+    assert r.out.count("\n") == 1, "one line"
+
+
+def test_wrap_words_that_are_not_text(plain):
+    words = [os.fsdecode(b"\xff\xfe"), os.fsdecode(b"\xc3\x28\n\x80")]
+    r = plain.ambit("wrap", "--", *show_args(plain), *words).ok()
+    assert plain.host("sh", "-c", r.out).ok().out == ascii(words) + "\n"
+
+
+@pytest.mark.parametrize("script", ["echo 'a  b' \"$((1+1))\"", "printf %s\\\\n a\nprintf '%s\n' b",
+                                    "exit 5", "cat <<E\n$(echo here)\nE"])
+def test_wrap_shell_string(plain, script):
+    r = plain.ambit("wrap", "-c", script).ok()
+    direct = plain.ambit("run", "-c", script)
+    wrapped = plain.host("sh", "-c", r.out, cwd="/")
+    assert (wrapped.code, wrapped.out) == (direct.code, direct.out), str(wrapped)
+
+
+def test_wrap_means_the_same_elsewhere(plain):
+    """Relative names in options are those of the directory where wrap was called."""
+    plain.mkdir("ws/sub/out")
+    plain.write("ws/sub/s.json", '{"environment": {"set": {"X": "a  b"}}}')
+    r = plain.ambit("wrap", "-s", "s.json", "--deny-write", "out", "--env", "Y=it's", "--",
+                    "sh", "-c", 'pwd; echo "$X|$Y"; touch ok; touch out/no', cwd=plain.ws / "sub")
+    there = plain.host("sh", "-c", r.ok().out, cwd="/")
+    assert there.out == f"{plain.ws}/sub\na  b|it's\n", str(there)
+    assert (plain.ws / "sub/ok").exists() and not (plain.ws / "sub/out/no").exists()
+
+
+def test_wrap_refuses_what_run_refuses(plain):
+    refused(plain, "wrap", "--backend", "bwrap")
+    refused(plain, "wrap", "-s", "missing.json", says="missing.json")
+
+
+# --- check ---------------------------------------------------------------------------------------
+
+def test_check(box):
+    r = box.ambit("check", "--json")
+    c = json.loads(r.out)
+    assert c["backend"] == "native" and len(c["properties"]) >= 5
+    for p in c["properties"]:
+        assert p["name"] and (p["mechanism"] if p["enforced"] else p["missing"])
+    assert c["complete"] == all(p["enforced"] for p in c["properties"])
+    assert r.code == (0 if c["complete"] else 1), str(r)
+    text = box.ambit("check")
+    assert text.code == r.code and all(p["name"] in text.out for p in c["properties"])
+
+
+# --- report ----------------------------------------------------------------------------------------
+
+def test_report_file(plain):
+    r = plain.sh("exit 3", options=["--report", "report.json"])
+    assert r.code == 3, str(r)
+    report = json.loads((plain.ws / "report.json").read_text())
+    assert 3 in report.values() or report.get("exit") == 3, report
+
+
+def test_report_to_stderr(plain):
+    r = plain.sh("echo out", options=["--report", "-"]).ok()
+    assert r.out == "out\n" and json.loads(r.err.splitlines()[-1]), str(r)
+
+
+def test_report_none(plain):
+    r = plain.run("true", options=["--report", "none"]).ok()
+    assert r.err == "" and not (plain.ws / "none").exists()
+
+
+# --- bad settings ----------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("text, says", [
+    ('{"filesystem": {"alowWrite": ["/x"]}}', ["s.json:1:", "alowWrite", "allowWrite"]),
+    ('{\n "filesytem": {}\n}', ["s.json:2:", "filesytem", "filesystem"]),
+    ('{"filesystem": {"allowWrite": "/x"}}', ["s.json:1:", "filesystem.allowWrite"]),
+    ('{"filesystem": {"allowWrite": [1]}}', ["s.json:1:", "filesystem.allowWrite"]),
+    ('{"filesystem": []}', ["s.json:1:", "filesystem"]),
+    ('{"enabled": "yes"}', ["s.json:1:", "enabled"]),
+    ('{"network": {"mode": "wifi"}}', ["s.json:1:", "network.mode", "none, allowlist, host"]),
+    ('{"limits": {"timeout": -1}}', ["s.json:1:", "limits.timeout"]),
+    ('{"limits": {"timeout": "soon"}}', ["s.json:1:", "limits.timeout"]),
+    ('{"enabled": true,\n "enabled": false}', ["s.json:2:", "enabled"]),
+    ('{"enabled": true', "s.json:"),
+    ("[]", "s.json:1:"),
+    ("a: &x 1\nb: *x\n", "s.json:1:"),
+    ("enabled: !!bool true\n", "s.json:1:"),
+    (b"\xff\xfe\x00", "s.json"),
+    (b'{"environment": {"set": {"A": "b\\u0000c"}}}', "s.json:1:"),
+    ('{"environment": {"set": {"A=B": "c"}}}', "s.json:1:"),
+    ('{"locked": ["network.mode"]}', "locked"),
+    ('{"filesystem": {"disabled": true}}', "filesystem.disabled"),
+    ('{"filesystem": {"denyWrite": ["later"]}}', ["later", "does not exist"]),
+    ('{"filesystem": {"allowWrite": ["/no/such/parent"]}}', "/no/such/parent"),
+    ('{"require": ["no-such-property"]}', "no-such-property"),
+    ("a:\n" * 1 + "".join(" " * i + "a:\n" for i in range(1, 3000)), "s.json"),
+])
+def test_bad_settings(plain, text, says):
+    plain.write("s.json", text)
+    refused(plain, "run", "-s", f"{plain.home}/s.json", says=says)
+
+
+def test_settings_file_that_is_not_one(plain):
+    refused(plain, "run", "-s", "missing.json", says="missing.json")
+    refused(plain, "run", "-s", "/etc", says="/etc")
+    refused(plain, "run", env={"AMBIT_SETTINGS": "/no/such"}, says="/no/such")
+    plain.write("ws/closed.json", "{}", mode=0)
+    refused(plain, "run", "-s", "closed.json", says="closed.json")
+
+
+def test_settings_from_a_pipe(plain):
+    r = plain.host("bash", "-c", f'"{AMBIT}" run -s <(echo \'{{"environment": {{"set": {{"A": "pipe"}}}}}}\')'
+                   ' printenv A').ok()
+    assert r.out == "pipe\n"
+
+
+def test_comments_and_both_syntaxes(plain):
+    plain.write("c.json", '// first\n{ /* second */ "environment": {"set": {"A": "x"}}, }\n')
+    plain.write("c.yaml", "# first\nenvironment:\n  set:\n    A: 'x' # second\n")
+    for name in ("c.json", "c.yaml"):
+        assert plain.run("printenv", "A", options=["-s", f"../{name}"]).ok().out == "x\n"
+
+
+def test_both_files_at_once(plain):
+    plain.write(".config/ambit/settings.json", "{}")
+    plain.write(".config/ambit/settings.yaml", "")
+    refused(plain, "run", says=["settings.json", "settings.yaml"])
+
+
+# --- large and odd input ---------------------------------------------------------------------------
+
+def test_ten_thousand_rules(plain):
+    names = [f"f{i}" for i in range(10000)]
+    plain.write("s.json", json.dumps({"filesystem": {
+        "denyRead": [f"~/none/{n}" for n in names[:5000]],
+        "allowRead": [f"/srv/none/{n}" for n in names[5000:]]}}))
+    r = plain.run("echo", "works", options=["-s", "../s.json"]).ok()
+    assert r.out == "works\n" and r.seconds < 5, str(r)
+
+
+def test_many_rules_that_exist(plain):
+    for i in range(300):
+        plain.write(f"ws/d/f{i}", "x")
+    plain.write("s.json", json.dumps({"filesystem": {
+        "denyRead": [f"~/ws/d/f{i}" for i in range(0, 300, 2)]}}))
+    r = plain.sh("cat d/f1; cat d/f2 2>/dev/null || echo -n '|hidden|'; cat d/f298", options=["-s", "../s.json"])
+    assert r.out == "x|hidden|" and r.code == 1 and r.seconds < 5, str(r)
+
+
+def test_long_arguments(plain):
+    words = ["x" * 100_000, *(f"w{i}" for i in range(5000))]
+    r = plain.run("/usr/bin/python3", "-c", "import sys; print(len(sys.argv), len(sys.argv[1]))", *words)
+    assert r.ok().out == "5002 100000\n"
+
+
+def test_too_long_arguments(plain):
+    """The kernel takes a word of up to 128 kB: what fits outside must fit inside."""
+    word = "y" * (128 * 1024 - 1)
+    assert plain.run("sh", "-c", 'echo "${#1}"', "sh", word).ok().out == f"{len(word)}\n"
+
+
+def test_thousand_variables(plain):
+    env = {f"VAR_{i}": "v" * 50 for i in range(1000)}
+    r = plain.run("sh", "-c", "env | grep -c ^VAR_", env=env).ok()
+    assert r.out == "1000\n"
+
+
+@pytest.mark.parametrize("home", [None, "", "relative", "/no/such/home"])
+def test_odd_home(plain, home):
+    r = plain.run("echo", "ok", env={"HOME": home})
+    assert (r.code, r.out) == (0, "ok\n"), str(r)
+
+
+def test_removed_working_directory(plain):
+    plain.mkdir("gone")
+    r = plain.host("sh", "-c", f'cd ../gone && rmdir ../gone && exec "{AMBIT}" run -- echo ran')
+    assert r.code == 125 and r.out == "" and "working directory" in r.err, str(r)
+
+
+def test_root_directory_is_refused(box):
+    r = box.run("echo", "ran", cwd="/")
+    assert r.code == 125 and r.out == "" and "--chdir" in r.err, str(r)
+
+
+def test_chdir(box):
+    box.mkdir("other")
+    r = box.sh("pwd; touch here && echo written", options=["--chdir", "../other"], cwd=box.ws).ok()
+    assert r.out == f"{box.home}/other\nwritten\n", str(r)
+    assert (box.home / "other/here").exists()
+
+
+# --- without a sandbox ------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("args, env", [(["--backend", "none"], {}), ([], {"AMBIT_NO_SANDBOX": "1"}),
+                                       (["--set", "enabled=false"], {}), ([], {"AMBIT_BACKEND": "none"})])
+def test_no_sandbox_is_loud(plain, args, env):
+    r = plain.sh("echo \"[$AMBIT]\"; touch ../outside", options=["-q", *args], env=env).ok()
+    assert r.out == "[]\n" and "NO SANDBOX" in r.err, str(r)
+    assert (plain.home / "outside").exists()
+    r = plain.sh("touch ../canary", options=args, env={**env, "AMBIT": "1"})
+    assert r.code == 125 and not (plain.home / "canary").exists(), str(r)
+
+
+def test_no_sandbox_odd_value(plain):
+    refused(plain, "run", env={"AMBIT_NO_SANDBOX": "maybe"}, says="AMBIT_NO_SANDBOX")
+    r = plain.sh("echo $AMBIT", env={"AMBIT_NO_SANDBOX": "0"}).ok()
+    assert r.out == "1\n" and r.err == ""
+
+
+def test_no_sandbox_exit_codes(plain):
+    options = ["--backend", "none"]
+    assert plain.sh("exit 9", options=options).code == 9
+    assert plain.sh("kill -TERM $$", options=options).code == 143
+    assert plain.run("no-such-program", options=options).code == 127
+    assert plain.run("/etc/passwd", options=options).code == 126
+
+
+def test_nested(box):
+    """ambit inside ambit: works or refuses clearly, never half."""
+    r = box.run(str(AMBIT), "run", "--", *CANARY)
+    if r.code == 0:
+        assert (box.ws / "canary").exists()
+    else:
+        assert r.code == 125 and "ambit: " in r.err and not (box.ws / "canary").exists(), str(r)

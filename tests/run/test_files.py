@@ -1,0 +1,473 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What of the file system is seen and can be changed from inside, and that nothing is left in it."""
+import json
+import os
+import stat
+import subprocess
+
+import pytest
+
+from ambit_test import AMBIT, skip_impossible
+
+
+def snapshot(top):
+    """Every object below, with what a stray mount point or temporary file would change."""
+    seen = {}
+    for dirpath, dirs, files in os.walk(os.fsencode(top)):
+        for name in [b".", *dirs, *files]:
+            path = os.path.join(dirpath, name)
+            st = os.lstat(path)
+            content = open(path, "rb").read() if stat.S_ISREG(st.st_mode) else None
+            seen[path] = (st.st_mode, st.st_uid, st.st_gid, st.st_ino, st.st_size, st.st_mtime_ns, content)
+    return seen
+
+
+def attempt(box, *scripts, **kw):
+    """Which of the scripts succeed, in one run."""
+    text = "".join(f"({s}) >/dev/null 2>&1 && echo yes || echo no\n" for s in scripts)
+    return box.sh(text, **kw).ok().out.split()
+
+
+# --- rules ------------------------------------------------------------------------------------
+
+def test_defaults(box):
+    box.write("file", "text")
+    box.write(".ssh/id_ed25519", "secret", mode=0o600)
+    box.write(".netrc", "secret")
+    box.write(".config/gh/hosts.yml", "secret")
+    assert attempt(
+        box, "cat ../file", "touch new", "mkdir d && mv d e && rmdir e", "touch ../file",
+        "rm -f ../file", "cat ../.ssh/id_ed25519", "ls ../.ssh | grep .", "cat ../.netrc",
+        "cat ../.config/gh/hosts.yml", "touch ../.ssh/x", "touch /etc/x", "touch /usr/x",
+        "touch /x", "cat /etc/shadow", "chmod 777 ../file", "touch -d 2000-01-01 ../file",
+        "ln ../file hard && echo x >>hard", "mv ../file .") == [
+        "yes", "yes", "yes"] + ["no"] * 15
+    assert (box.home / "file").read_text() == "text"
+
+
+def test_project_secrets(box):
+    box.write("ws/.env", "KEY=1")
+    assert attempt(box, "echo x >>.env", "rm .env", "mv .env a", "touch src.c") == ["no", "no", "no", "yes"]
+    assert (box.ws / ".env").read_text() == "KEY=1"
+
+
+def test_deny_in_allow(box):
+    box.write("ws/keep/deep/file", "x")
+    box.write("ws/secret/file", "x")
+    box.write("ws/one.txt", "x")
+    options = ["--deny-write", "keep", "--deny-read", "secret", "--deny-write", "one.txt"]
+    assert attempt(
+        box, "cat keep/deep/file one.txt", "touch new", "touch keep/x", "rm keep/deep/file",
+        "mv keep gone", "rm -rf keep", "cat secret/file", "touch secret/x", "mv secret open",
+        "echo y >one.txt", "rm one.txt", "mv one.txt two.txt", "mv new one.txt", "ln one.txt l",
+        options=options) == ["yes", "yes"] + ["no"] * 12
+    assert (box.ws / "keep/deep/file").exists() and (box.ws / "one.txt").read_text() == "x"
+
+
+def test_ancestors_of_a_rule_cannot_be_moved_away(box):
+    """Renaming a parent of a protected path and making a new one in its place."""
+    box.write("ws/a/b/c/keep", "x")
+    assert attempt(box, "mv a z", "mv a/b a/z", "mv a/b/c a/z", "rm -rf a", "echo y >a/b/c/keep",
+                   "touch a/b/new", options=["--deny-write", "a/b/c/keep"]) == ["no"] * 5 + ["yes"]
+    assert (box.ws / "a/b/c/keep").read_text() == "x"
+
+
+def test_allow_in_deny(box):
+    box.write("data/public/file", "x")
+    box.write("data/public/deep/file", "x")
+    box.write("data/file", "x")
+    box.mkdir("data/in")
+    options = ["--deny-read", "~/data", "--allow-read", "~/data/public", "--allow-write", "~/data/in",
+               "--deny-read", "~/data/public/deep"]
+    assert attempt(
+        box, "cat ~/data/public/file", "touch ~/data/in/x", "cat ~/data/file", "touch ~/data/x",
+        "touch ~/data/public/x", "cat ~/data/public/deep/file", "touch ~/data/public/deep/x",
+        options=options) == ["yes", "yes", "no", "no", "no", "no", "no"]
+    r = box.sh("ls ~/data", options=options).ok()
+    assert r.out.split() == ["in", "public"], "a hidden directory shows nothing but what is allowed"
+    assert (box.home / "data/in/x").exists()
+
+
+def test_deep_nesting(box):
+    path, options = "n", []
+    for i in range(12):
+        path += f"/{i}"
+        box.write(f"ws/{path}/file", str(i))
+        options += ["--deny-read" if i % 2 else "--allow-write", path]
+    r = box.sh("find n -name file | sort -V | xargs cat; find n -name file -exec sh -c 'echo + >>$1' - {} \\;",
+               options=options)
+    visible = [str(i) for i in range(0, 12, 2)]
+    assert r.out.split() == [] or r.out == "".join(visible), str(r)
+    path = "n"
+    for i in range(12):
+        path += f"/{i}"
+        text = (box.ws / path / "file").read_text()
+        assert text == (f"{i}+\n" if i % 2 == 0 else str(i)), path
+
+
+def test_globs(box):
+    for name in ("a.key", "sub/b.key", "sub/deep/c.key", "sub/b.txt", "[x].key", "out-1/f", "out-2/f"):
+        box.write(f"ws/{name}", "x")
+    box.write("log-1/f", "x")
+    options = ["--deny-read", "**/*.key", "--deny-write", "out-?", "--allow-write", "~/log-*"]
+    assert attempt(box, "cat sub/b.txt", "touch ~/log-1/new", "cat a.key", "cat sub/b.key",
+                   "cat sub/deep/c.key", "cat '[x].key'", "touch out-1/new", "rm out-2/f", "mv out-1 x",
+                   options=options) == ["yes", "yes"] + ["no"] * 7
+
+
+def test_literal_pattern_characters(plain):
+    plain.write("ws/a[1]", "x")
+    plain.write("ws/a1", "x")
+    assert attempt(plain, "cat a1", "cat 'a[1]'", options=["--deny-read", "a\\[1]"]) == ["yes", "no"]
+    plain.write("s.json", json.dumps({"filesystem": {"denyRead": [{"path": "a[1]", "literal": True}]}}))
+    assert attempt(plain, "cat a1", "cat 'a[1]'", options=["-s", "../s.json"]) == ["yes", "no"]
+
+
+def test_file_rules(box):
+    box.write("one", "1")
+    box.write("two", "2")
+    options = ["--allow-write", "~/one", "--deny-read", "~/two"]
+    assert attempt(box, "echo x >>~/one", "cat ~/two", "echo x >>~/two", "rm ~/one", "touch ~/three",
+                   options=options) == ["yes", "no", "no", "no", "no"]
+    assert (box.home / "one").read_text() == "1x\n" and (box.home / "two").read_text() == "2"
+
+
+def test_rules_on_links(box):
+    """A rule on a link is about what it points to, and the way through the link is shut too."""
+    box.write("vault/key", "x")
+    os.symlink(box.home / "vault", box.home / "keys")
+    os.symlink("../vault/key", box.ws / "link")
+    assert attempt(box, "cat ~/keys/key", "cat ~/vault/key", "cat link", options=["--deny-read", "~/keys"]) == ["no"] * 3
+    assert attempt(box, "touch ~/vault/x", options=["--allow-write", "~/keys"]) == ["yes"]
+    # a link in a writable directory does not make writable what it points to
+    assert attempt(box, "echo x >>link", "rm link") == ["no", "yes"]
+    assert (box.home / "vault/key").read_text() == "x"
+
+
+def test_hidden_default_behind_a_link(box):
+    """~/.ssh that is a link to somewhere else is hidden there as well."""
+    box.write("dotfiles/ssh/id", "x")
+    os.symlink("dotfiles/ssh", box.home / ".ssh")
+    assert attempt(box, "cat ~/.ssh/id", "cat ~/dotfiles/ssh/id") == ["no", "no"]
+
+
+def test_missing_write_directory_is_made(box):
+    r = box.sh("touch ~/fresh/x", options=["--allow-write", "~/fresh"]).ok()
+    st = (box.home / "fresh").stat()
+    assert (box.home / "fresh/x").exists() and (st.st_uid, st.st_gid) == (box.who.uid, box.who.gid), str(r)
+    r = box.run("touch", "canary", options=["--allow-write", "~/no/such/parent"])
+    assert r.code == 125 and "no/such/parent" in r.err and not (box.ws / "canary").exists(), str(r)
+
+
+def test_write_directory_that_cannot_be_made(plain):
+    r = plain.run("touch", "canary", options=["--allow-write", "/usr/ambit-test-none"])
+    assert r.code == 125 and not (plain.ws / "canary").exists(), str(r)
+    assert not os.path.exists("/usr/ambit-test-none")
+
+
+def test_refused_run_makes_nothing(plain):
+    """A policy that is refused in the end must not have made its directories before."""
+    r = plain.run("true", options=["--allow-write", "~/fresh", "--deny-write", "later"])
+    assert r.code == 125 and not (plain.home / "fresh").exists(), str(r)
+
+
+def test_deny_everything(box):
+    """denyRead / with the few things that programs need."""
+    box.write("file", "x")
+    options = ["--deny-read", "/"]
+    for path in ("/usr", "/bin", "/lib", "/lib64", "/etc/ld.so.cache"):
+        if os.path.exists(path):
+            options += ["--allow-read", path]
+    r = box.run("/bin/sh", "-c", "cat /etc/passwd; cat ~/file; ls /; touch here && echo wrote", options=options)
+    if r.code == 125:
+        assert "ambit: " in r.err and not (box.ws / "here").exists(), str(r)
+    else:
+        assert "root:" not in r.out and "x" not in r.out.split() and "home" not in r.out.split(), str(r)
+
+
+# --- places of the sandbox's own ----------------------------------------------------------------
+
+def test_private_tmp(box):
+    mark = f"/tmp/ambit-test-{os.getpid()}"
+    with open(mark, "w") as f:
+        f.write("x")
+    try:
+        r = box.sh(f'test ! -e {mark} && echo "$TMPDIR" && f=$(mktemp) && echo ok >$f && cat $f && '
+                   'd=$(mktemp -d) && ls -A /tmp | wc -l && touch /var/tmp/x && stat -c %a /tmp /var/tmp '
+                   '&& test -w "$TMPDIR" && cp /bin/true "$d/t" && "$d/t" && echo executable').ok()
+        assert r.out == "/tmp\nok\n2\n1777\n1777\nexecutable\n", str(r)
+    finally:
+        os.unlink(mark)
+    assert not os.path.exists("/var/tmp/x")
+    assert attempt(box, "ls -A /tmp | grep .") == ["no"], "the next one starts empty"
+
+
+def test_shared_tmp(box):
+    mark = f"/tmp/ambit-test-{os.getpid()}"
+    with open(mark, "w") as f:
+        f.write("shared")
+    try:
+        r = box.sh(f"cat {mark}; touch {mark}.new", options=["--tmp", "shared"])
+        assert r.out == "shared" and r.code != 0, "shared is seen, not writable by that alone"
+        options = ["--tmp", "shared", "--allow-write", "/tmp"]
+        box.sh(f"touch {mark}.new && mktemp", options=options).ok()
+        assert os.path.exists(f"{mark}.new")
+    finally:
+        for path in (mark, f"{mark}.new"):
+            if os.path.exists(path):
+                os.unlink(path)
+
+
+@pytest.fixture
+def in_tmp(box, tmp_path_factory):
+    top = subprocess.run(["mktemp", "-d", "/tmp/ambit-test.XXXXXX"], capture_output=True, text=True).stdout.strip()
+    os.chmod(top, 0o755)
+    os.mkdir(f"{top}/project")
+    with open(f"{top}/other", "w") as f:
+        f.write("x")
+    for path in (top, f"{top}/project", f"{top}/other"):
+        os.chown(path, box.who.uid, box.who.gid)
+    yield top
+    subprocess.run(["rm", "-rf", top])
+
+
+def test_project_in_tmp(box, in_tmp):
+    r = box.sh(f'pwd; touch made && echo "$TMPDIR" && mktemp >/dev/null && ls /tmp/*/; cat ../other',
+               cwd=f"{in_tmp}/project")
+    assert r.out.split("\n")[:2] == [f"{in_tmp}/project", "/tmp"], str(r)
+    assert os.path.exists(f"{in_tmp}/project/made")
+    assert r.code != 0 and "other" not in r.out, "neighbours in /tmp are not seen"
+    assert sorted(os.listdir(in_tmp)) == ["other", "project"]
+
+
+def test_private_home(box):
+    box.write("file", "x")
+    box.write("tools/t", "x")
+    box.write("ws/a", "x")
+    r = box.sh("ls -A ~; cat a; echo 1 >~/.cache-file; mkdir -p ~/.config/x; touch b; cat ~/tools/t",
+               options=["--home", "private", "--allow-read", "~/tools"]).ok()
+    assert sorted(r.out.split()) == ["tools", "ws", "x", "x"] or r.out == "tools\nws\nxx", str(r)
+    assert sorted(os.listdir(box.home)) == ["file", "tools", "ws"], "what is made there is gone"
+    assert (box.ws / "b").exists()
+
+
+def test_private_home_from_elsewhere(box):
+    """The home is empty, and the project lies outside of it."""
+    (box.home.parent / f"{box.home.name}-p").mkdir()
+    other = box.home.parent / f"{box.home.name}-p"
+    os.chown(other, box.who.uid, box.who.gid)
+    box.write("file", "x")
+    r = box.sh("ls -A ~; touch here ~/x && pwd", options=["--home", "private"], cwd=other).ok()
+    assert r.out == f"{other}\n" and (other / "here").exists() and not (box.home / "x").exists(), str(r)
+
+
+def test_home_that_is_a_link(plain):
+    os.symlink(plain.home, plain.home.parent / "link-home")
+    try:
+        plain.write(".ssh/id", "x")
+        env = {"HOME": str(plain.home.parent / "link-home")}
+        assert attempt(plain, "cat ~/.ssh/id", f"cat {plain.home}/.ssh/id", "touch x", env=env) == ["no", "no", "yes"]
+    finally:
+        os.unlink(plain.home.parent / "link-home")
+
+
+def test_own_dev(box):
+    r = box.sh("ls /dev | sort | tr '\\n' ' '; echo x >/dev/null; head -c 4 /dev/zero | wc -c;"
+               "head -c 8 /dev/urandom | wc -c; echo y >/dev/full || echo full; echo z >/dev/stderr;"
+               "touch /dev/shm/x && ls /dev/shm; exec 3<>/dev/ptmx && echo ptmx").ok()
+    assert r.out.split()[-6:] == ["4", "8", "full", "x", "ptmx"][-6:] or "full" in r.out, str(r)
+    names = r.out.split("\n")[0].split()
+    assert {"null", "zero", "full", "random", "urandom", "tty", "fd", "stdin", "shm", "pts", "ptmx"} <= set(names)
+    for bad in ("sda", "vda", "mem", "kmsg", "loop0", "fuse", "kvm", "net"):
+        assert bad not in names
+    assert "ptmx\n" in r.out and not os.path.exists("/dev/shm/x")
+
+
+def test_own_proc(box):
+    r = box.sh("echo $$; ls -d /proc/[0-9]* | wc -l; cat /proc/self/status | grep -c ^Name").ok()
+    assert r.out.split()[0] == "2" and int(r.out.split()[1]) <= 6, str(r)
+
+
+def test_dev_fd_and_process_substitution(plain):
+    r = plain.ambit("run", "-c", "cat <(echo one) <(echo two); echo three > >(cat); wait $!").ok()
+    assert r.out == "one\ntwo\nthree\n", str(r)
+
+
+# --- names -----------------------------------------------------------------------------------------
+
+ODD = [b"two words", b" lead", b"new\nline", "übung ☃".encode(), b"-rf", b"--", b"\xff\xfe", b"a\\b",
+       b"q'uote", b'd"quote', b"$HOME", b"*", b"[", b"a\tb", b"\x01", b"x" * 255, b"...", b"#", b"~"]
+
+
+@pytest.mark.parametrize("name", ODD, ids=lambda n: repr(n[:12]))
+def test_odd_working_directory(plain, name):
+    path = os.path.join(os.fsencode(plain.ws), name)
+    os.mkdir(path)
+    os.chown(path, plain.who.uid, plain.who.gid)
+    r = plain.execute(plain.argv("sh", "-c", "pwd; echo x >made && cat made && rm made"), cwd=path)
+    assert r.code == 0 and os.fsencode(r.out) == path + b"\nx\n", str(r)
+    assert os.listdir(path) == []
+
+
+def test_odd_names_in_rules(plain):
+    names = [n for n in ODD if n != b"..."]
+    options = []
+    for name in names:
+        path = os.path.join(os.fsencode(plain.ws), name)
+        with open(path, "wb") as f:
+            f.write(b"x")
+        os.chown(path, plain.who.uid, plain.who.gid)
+        text = b"".join(b"\\" + bytes([c]) if c in b"*?[\\" else bytes([c]) for c in name)
+        options += [b"--deny-read", os.path.join(os.fsencode(plain.ws), text)]
+    argv = [os.fsencode(AMBIT), b"run", *options, b"--", b"sh", b"-c",
+            b'for f in "$@"; do cat "./$f" 2>/dev/null && echo "readable: $f"; done; :', b"sh", *names]
+    p = plain.who.popen(argv, cwd=plain.ws, env=plain.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    out, err = p.communicate(timeout=20)
+    assert p.returncode == 0 and out == b"", (out, err)
+
+
+def test_files_with_odd_names(plain):
+    """Made inside, seen outside, byte for byte."""
+    script = "import os, sys\nfor n in eval(sys.argv[1]): open(b'./' + n, 'wb').close()"
+    plain.run("/usr/bin/python3", "-c", script, repr(ODD)).ok()
+    assert sorted(os.listdir(os.fsencode(plain.ws))) == sorted(ODD)
+
+
+def test_working_directory_through_a_link(box):
+    os.symlink("ws", box.home / "link")
+    r = box.host("bash", "-c", f'cd ~/link && exec "{AMBIT}" run -- bash -c "pwd; /bin/pwd -P; touch x && cd .. && ls"')
+    lines = r.ok().out.split("\n")
+    assert lines[1] == str(box.ws) and (box.ws / "x").exists() and "ws" in lines, str(r)
+
+
+def test_long_path(plain):
+    path = plain.ws
+    while len(str(path)) < 3500:
+        path = path / ("d" * 200)
+    path.mkdir(parents=True)
+    for p in [*path.parents, path]:
+        if p.is_relative_to(plain.ws):
+            os.chown(p, plain.who.uid, plain.who.gid)
+    r = plain.sh("touch x && pwd | wc -c", cwd=path)
+    assert r.code == 0 and r.out == f"{len(str(path)) + 1}\n", str(r)
+
+
+# --- what is written, and what is left ----------------------------------------------------------------
+
+def test_owner_and_mode(box):
+    r = box.host("sh", "-c", f'umask 027; exec "{AMBIT}" run -- sh -c "umask; : >file; mkdir dir; id -u; id -g"').ok()
+    assert r.out == f"0027\n{box.who.uid}\n{box.who.gid}\n", str(r)
+    for name, mode in (("file", 0o640), ("dir", 0o750)):
+        st = (box.ws / name).stat()
+        assert (stat.S_IMODE(st.st_mode), st.st_uid, st.st_gid) == (mode, box.who.uid, box.who.gid)
+
+
+def test_ordinary_operations(box):
+    """What editors, build tools and package managers do to files."""
+    r = box.sh("set -e\n"
+               "echo a >f; chmod 600 f; chmod u+x f; touch -d 2020-01-01 f; truncate -s 10 f; ln f g; ln -s f l\n"
+               "readlink l; cp -a f h; mv h i; mkdir -p a/b/c; mv a x; rm -r x; mkfifo p; rm p\n"
+               "echo new >f.tmp; mv f.tmp f; cat f; install -m 755 f prog; dd if=/dev/zero of=big bs=1k count=64 2>/dev/null\n"
+               "sync f; stat -c %s big; cp -r --reflink=auto . /tmp/copy; ls /tmp/copy | wc -l; sed -i s/new/old/ f; cat f").ok()
+    assert r.out.split() == ["f", "new", "65536", "6", "old"], str(r)
+
+
+def test_locks_mmap_and_events(plain):
+    code = """
+import fcntl, mmap, os, socket, select, threading
+f = open("f", "w+b"); f.write(b"x" * 8192); f.flush()
+fcntl.flock(f, fcntl.LOCK_EX); fcntl.lockf(f, fcntl.LOCK_EX)
+m = mmap.mmap(f.fileno(), 8192); m[0:3] = b"abc"; m.flush(); m.close()
+a, b = socket.socketpair(); a.send(b"hi"); assert b.recv(2) == b"hi"
+s = socket.socket(socket.AF_UNIX); s.bind("sock"); s.listen()
+c = socket.socket(socket.AF_UNIX); c.connect("sock"); c.send(b"y"); assert s.accept()[0].recv(1) == b"y"
+e = select.epoll(); e.register(a, select.EPOLLIN); b.send(b"z"); assert e.poll(1)
+t = threading.Thread(target=lambda: os.mkdir("t")); t.start(); t.join()
+l = socket.socket(); l.bind(("127.0.0.1", 0)); l.listen()
+k = socket.create_connection(l.getsockname()); k.send(b"q"); assert l.accept()[0].recv(1) == b"q"
+print(open("f", "rb").read(3), os.path.isdir("t"))
+"""
+    r = plain.run("/usr/bin/python3", "-c", code).ok()
+    assert r.out == "b'abc' True\n", str(r)
+
+
+def test_nothing_is_left_in_the_tree(box):
+    box.write("ws/a/b/file", "x")
+    box.write("ws/.git/hooks/pre-commit", "x")
+    box.write("ws/.git/config", "x")
+    box.write("ws/.vscode/tasks.json", "{}")
+    box.write(".bashrc", "x")
+    box.write(".ssh/id", "x")
+    box.write("data/in/x", "x")
+    before = snapshot(box.home)
+    box.run("true", options=["--deny-read", "~/data", "--allow-read", "~/data/in", "--deny-write", "a/b/file",
+                             "--deny-read", "**/*.none", "--home", "private"]).ok()
+    box.run("true").ok()
+    box.run("no-such-command")
+    box.run("true", options=["--deny-write", "missing"])
+    box.run("sleep", "5", options=["--timeout", "100ms"])
+    assert snapshot(box.home) == before
+
+
+def test_protected_names(box):
+    """What runs later outside cannot be changed where it exists."""
+    for name in (".git/hooks/pre-commit", ".git/config", ".vscode/tasks.json", ".mcp.json", ".bashrc",
+                 ".claude/settings.json", ".envrc", ".ambit.json"):
+        box.write(f"ws/{name}", "{}")
+    before = snapshot(box.ws)
+    r = box.sh("""for f in .git/hooks/pre-commit .git/config .vscode/tasks.json .mcp.json .bashrc \
+.claude/settings.json .envrc .ambit.json; do
+    (echo x >>$f) 2>/dev/null && echo "wrote $f"
+    rm -f $f 2>/dev/null; [ -e $f ] || echo "removed $f"
+    mv $f moved 2>/dev/null && echo "moved $f"
+    echo x >new; mv -f new $f 2>/dev/null && echo "replaced $f"; rm -f new
+    ln -f /etc/passwd $f 2>/dev/null; ln -sf /etc/passwd $f 2>/dev/null && echo "linked $f"
+done
+mv .git git2 2>/dev/null && echo 'moved .git'; mv .claude c2 2>/dev/null && echo 'moved .claude'
+touch .git/hooks/post-commit 2>/dev/null && echo 'new hook'
+touch .git/index .claude/notes && rm .git/index .claude/notes; :""").ok()
+    assert r.out == "", str(r)
+    for path, entry in snapshot(box.ws).items():
+        if path in before and stat.S_ISREG(entry[0]):
+            assert entry == before[path], path
+    assert set(snapshot(box.ws)) == set(before)
+
+
+def test_protected_names_as_links(box):
+    """A start-up file that is a link: the file behind it, and the name itself."""
+    box.write("ws/dotfiles/bashrc", "x")
+    os.symlink("dotfiles/bashrc", box.ws / ".bashrc")
+    box.sh("echo evil >>dotfiles/bashrc; echo evil >>.bashrc; rm -f .bashrc; echo evil >.bashrc; mv dotfiles d2; :")
+    assert (box.ws / ".bashrc").read_text() == "x"
+
+
+def test_foreign_files(rooted):
+    """root inside is root without capabilities: files of others keep their protection."""
+    rooted.write("ws/theirs", "x", mode=0o600)
+    os.chown(rooted.ws / "theirs", 12345, 12345)
+    assert attempt(rooted, "cat theirs", "chown 1:1 mine", "chmod 777 theirs") == ["no", "no", "no"]
+
+
+def test_mounts_below_the_project(rooted):
+    """A file system mounted below a writable directory is writable, one below / is not."""
+    rooted.mkdir("ws/mnt")
+    rooted.mkdir("mnt")
+    script = ('mount -t tmpfs t "$1/ws/mnt" && mount -t tmpfs t "$1/mnt" && cd "$1/ws" && '
+              'exec "$2" run -- sh -c "touch mnt/x && echo ok; touch ../mnt/x || echo refused"')
+    p = subprocess.run(["unshare", "--mount", "sh", "-c", script, "sh", str(rooted.home), str(AMBIT)],
+                       env=rooted.env, capture_output=True, text=True, timeout=20)
+    assert p.stdout == "ok\nrefused\n", p
+
+
+def test_read_only_project(plain):
+    r = plain.sh("cat a; touch b; echo $?", options=["--deny-write", "."])
+    assert not (plain.ws / "b").exists(), str(r)
+
+
+def test_device_files_on_disk_do_not_open(rooted):
+    path = rooted.ws / "node"
+    try:
+        os.mknod(path, 0o666 | stat.S_IFCHR, os.makedev(1, 3))
+    except PermissionError as e:
+        skip_impossible(f"device nodes cannot be made here: {e}")
+    assert attempt(rooted, "cat node") == ["no"]

@@ -1,0 +1,349 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where settings come from and which of them win: CONTRACT section 5."""
+import json
+import os
+import subprocess
+
+import pytest
+
+from ambit_test import AMBIT, Result
+
+USER_FILE = ".config/ambit/settings.json"
+
+
+def settings(**groups):
+    return json.dumps(groups)
+
+
+def sets(value):
+    return settings(environment={"set": {"LAYER": value}})
+
+
+def layer(box, **kw):
+    return box.run("printenv", "LAYER", **kw).out.strip()
+
+
+def can_write(box, path, **kw):
+    return box.sh(f': >>"{path}"', **kw).code == 0
+
+
+def can_read(box, path, **kw):
+    return box.sh(f'cat "{path}" >/dev/null', **kw).code == 0
+
+
+# --- files of the user ------------------------------------------------------------------
+
+def test_user_settings(box):
+    box.mkdir("out")
+    assert not can_write(box, "../out/x")
+    box.write(USER_FILE, settings(filesystem={"allowWrite": ["~/out"]}))
+    assert can_write(box, "../out/x")
+    r = box.ambit("explain", "--json", "write", "~/out/y")
+    assert json.loads(r.out)["source"] == f"{box.home}/{USER_FILE}:1", str(r)
+
+
+def test_user_settings_in_yaml_and_elsewhere(plain):
+    plain.write(".config/ambit/settings.yaml", "environment: {set: {LAYER: yaml}}\n")
+    assert layer(plain) == "yaml"
+    plain.write("conf/ambit/settings.json", sets("xdg"))
+    assert layer(plain, env={"XDG_CONFIG_HOME": f"{plain.home}/conf"}) == "xdg"
+    assert layer(plain, env={"XDG_CONFIG_HOME": "conf"}) == "yaml", "a relative one does not count"
+
+
+def test_broken_user_settings_stop_everything(plain):
+    plain.write(USER_FILE, "{")
+    r = plain.run("touch", "canary")
+    assert r.code == 125 and USER_FILE in r.err and not (plain.ws / "canary").exists(), str(r)
+    plain.write(USER_FILE, "{}", mode=0)
+    r = plain.run("touch", "canary")
+    assert r.code == 125 and USER_FILE in r.err and not (plain.ws / "canary").exists(), str(r)
+
+
+def test_settings_directory_cannot_be_looked_at(plain):
+    """Not to be seen is not the same as not there."""
+    plain.write(USER_FILE, settings(filesystem={"denyRead": ["~/ws/secret"]}))
+    (plain.home / ".config/ambit").chmod(0)
+    r = plain.run("touch", "canary")
+    (plain.home / ".config/ambit").chmod(0o755)
+    assert r.code == 125 and not (plain.ws / "canary").exists(), str(r)
+
+
+# --- the project's file -------------------------------------------------------------------
+
+WIDE = settings(filesystem={"allowWrite": ["../out"], "denyRead": ["hidden"], "tmp": "shared"},
+                network={"mode": "host"}, environment={"set": {"LAYER": "project"}})
+
+
+def project(box, text=WIDE, where="ws/.ambit.json"):
+    box.mkdir("out")
+    box.write("ws/hidden/x", "x")
+    return box.write(where, text)
+
+
+def test_project_only_narrows(box):
+    project(box)
+    r = box.sh("cat hidden/x 2>/dev/null; touch ../out/x 2>/dev/null; echo \"[$LAYER]\"; "
+               "cat /sys/class/net/*/address | wc -l")
+    assert r.out.startswith("[]\n") and not (box.home / "out/x").exists(), str(r)
+    notes = [line for line in r.err.splitlines() if "ambit trust" in line]
+    assert len(notes) == 4, r.err
+    for key in ("filesystem.allowWrite", "network.mode", "environment.set", "filesystem.tmp"):
+        assert any(key in n and ".ambit.json:1" in n for n in notes), r.err
+
+
+def test_project_narrowing_prints_nothing(plain):
+    project(plain, settings(filesystem={"denyRead": ["hidden"], "denyWrite": ["hidden"]},
+                            limits={"timeout": "60s"}))
+    r = plain.sh("cat hidden/x 2>/dev/null; echo $?").ok()
+    assert r.out != "0\n" and r.err == "", str(r)
+
+
+def test_quiet_leaves_notes_out(plain):
+    project(plain)
+    assert plain.run("true", options=["-q"]).ok().err == ""
+
+
+def test_project_may_repeat_what_is_allowed(plain):
+    project(plain, settings(filesystem={"allowWrite": [".", "sub"]}))
+    plain.mkdir("ws/sub")
+    assert plain.run("true").ok().err == ""
+
+
+def test_trust(box):
+    file = project(box)
+    assert not can_write(box, "../out/a")
+    shown = box.ambit("trust").ok()
+    assert "filesystem.allowWrite" in shown.out and str(file) in shown.out
+    assert can_write(box, "../out/b") and layer(box) == "project"
+    assert not can_read(box, "hidden/x"), "what narrows still holds"
+    assert box.run("true").ok().err == ""
+    # any change takes it away, also one that leaves size and time alone
+    times = file.stat()
+    file.write_text(WIDE.replace("../out", "../ou2"))
+    os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))
+    box.mkdir("ou2")
+    assert not can_write(box, "../ou2/c") and layer(box) == ""
+    file.write_text(WIDE)
+    assert can_write(box, "../out/d"), "the very text that was trusted"
+
+
+def test_trust_store_is_private(box):
+    project(box)
+    box.ambit("trust").ok()
+    store = box.home / ".local/state/ambit/trust"
+    assert store.stat().st_mode & 0o777 == 0o600 and store.parent.stat().st_mode & 0o777 == 0o700
+
+
+def test_trust_of_a_directory(plain):
+    project(plain)
+    plain.ambit("trust", "../ws", cwd=plain.ws).ok()
+    assert can_write(plain, "../out/x")
+    assert plain.ambit("trust", "/no/such").code == 125
+    assert plain.ambit("trust", "a", "b").code == 125
+    assert plain.ambit("trust", cwd=plain.mkdir("empty")).code == 125
+
+
+def test_trust_belongs_to_the_place(plain):
+    """A copy of a trusted file elsewhere is not trusted, nor is the same file through a link."""
+    project(plain)
+    plain.ambit("trust").ok()
+    plain.mkdir("copy/sub")
+    plain.write("copy/.ambit.json", WIDE)
+    assert not can_write(plain, "../out/x", cwd=plain.home / "copy")
+    os.symlink("ws", plain.home / "same")
+    assert can_write(plain, "../out/x", cwd=plain.home / "same")
+
+
+def test_trust_cannot_be_given_from_inside(box):
+    project(box)
+    r = box.run(str(AMBIT), "trust", ".")
+    assert r.code != 0 and not can_write(box, "../out/x"), str(r)
+
+
+def test_project_file_cannot_be_changed_from_inside(box):
+    project(box, settings(filesystem={"denyRead": ["hidden"]}))
+    r = box.sh("echo '{}' >.ambit.json || rm -f .ambit.json || mv .ambit.json gone || true")
+    assert "hidden" in (box.ws / ".ambit.json").read_text(), str(r)
+
+
+def test_project_file_of_a_parent(plain):
+    project(plain)
+    deep = plain.mkdir("ws/a/b/c")
+    r = plain.run("cat", "../../../hidden/x", cwd=deep)
+    assert r.code != 0 and "ambit trust" in r.err, str(r)
+    # the top of a git work tree ends the search
+    plain.mkdir("ws/a/.git")
+    assert plain.run("true", cwd=deep).ok().err == ""
+
+
+def test_project_file_above_the_home_does_not_count(plain):
+    (plain.home / ".ambit.json").write_text("broken {")
+    assert plain.run("true").ok().err == ""
+
+
+def test_broken_project_file_stops_everything(plain):
+    project(plain, '{"filesystem": {"denyRaed": ["hidden"]}}')
+    r = plain.run("touch", "canary")
+    assert r.code == 125 and ".ambit.json:1" in r.err and "denyRead" in r.err, str(r)
+    assert not (plain.ws / "canary").exists()
+
+
+def test_project_cannot_undo_the_users_denies(plain):
+    plain.write("private/x", "x")
+    plain.write(USER_FILE, settings(filesystem={"denyRead": ["~/private"]}))
+    project(plain, settings(filesystem={"allowRead": ["~/private", "../private/x"]}))
+    assert not can_read(plain, "../private/x")
+
+
+# --- -s, variables, options -----------------------------------------------------------------
+
+def test_settings_file_replaces_user_and_project(plain):
+    project(plain)
+    plain.write(USER_FILE, sets("user"))
+    plain.write("mine.json", "{}")
+    assert layer(plain) == "user"
+    assert layer(plain, options=["-s", "../mine.json"]) == ""
+    assert can_read(plain, "hidden/x", options=["-s", "../mine.json"])
+    plain.write("mine.json", sets("file"))
+    assert layer(plain, options=["-s", "../mine.json"]) == "file"
+    assert layer(plain, env={"AMBIT_SETTINGS": f"{plain.home}/mine.json"}) == "file"
+
+
+def test_option_wins_over_the_variable(plain):
+    plain.write("a.json", sets("a"))
+    plain.write("b.json", sets("b"))
+    assert layer(plain, options=["-s", "../a.json"], env={"AMBIT_SETTINGS": "../b.json"}) == "a"
+
+
+def test_precedence(plain):
+    plain.write(USER_FILE, sets("user"))
+    project(plain, sets("project"))
+    assert layer(plain) == "user"
+    plain.ambit("trust").ok()
+    assert layer(plain) == "project"
+    assert layer(plain, options=["--env", "LAYER=option"]) == "option"
+    assert layer(plain, options=["--env", "LAYER=option", "--set", "environment.set=LAYER=last"]) == "last"
+
+
+def test_variables(plain):
+    origin = {"AMBIT_FALLBACK": ("fallback", "warn"), "AMBIT_BACKEND": ("backend", "native")}
+    for name, (key, value) in origin.items():
+        p = json.loads(plain.ambit("policy", "--json", env={name: value}).ok().out)
+        assert p[key] == value and name in json.dumps(p["origins"])
+    p = json.loads(plain.ambit("policy", "--json", env={"AMBIT_ALLOWED_DOMAINS": "a.org, b.org"}).ok().out)
+    assert p["network"]["allowedDomains"] == ["a.org", "b.org"]
+    assert p["network"]["mode"] == "allowlist"
+    r = plain.ambit("policy", env={"AMBIT_FALLBACK": "maybe"})
+    assert r.code == 125 and "AMBIT_FALLBACK" in r.err, str(r)
+
+
+def test_lists_merge_and_deny_beats_allow(plain):
+    for name in ("a", "b"):
+        plain.mkdir(f"out/{name}")
+    plain.write(USER_FILE, settings(filesystem={"allowWrite": ["~/out/a"]}))
+    options = ["--allow-write", "../out/b"]
+    assert can_write(plain, "../out/a/x", options=options)
+    assert can_write(plain, "../out/b/x", options=options)
+    assert can_write(plain, "x", options=options), "the default is merged too"
+    assert not can_write(plain, "../out/a/x", options=["--deny-write", "~/out"])
+
+
+def test_profile_file(plain):
+    plain.mkdir("cache")
+    plain.write("mine.json", settings(filesystem={"allowWrite": ["~/cache", "~/not-there"]}))
+    assert can_write(plain, "../cache/x", options=["-p", "../mine.json"])
+    assert not (plain.home / "not-there").exists(), "what a profile names may be missing"
+
+
+def test_profile_of_the_user(plain):
+    plain.write(".config/ambit/profiles/mine.json", sets("profile"))
+    assert layer(plain, options=["-p", "mine"]) == "profile"
+
+
+# --- managed settings ---------------------------------------------------------------------------
+
+@pytest.fixture
+def managed(rooted):
+    """managed(box, settings, *args) -> ambit ARGS where /etc/ambit/settings.json says that.
+    A mount namespace of its own has it, so nobody else on this machine sees it."""
+    made = not os.path.isdir("/etc/ambit")
+    os.makedirs("/etc/ambit", exist_ok=True)
+
+    def run(box, text, *args, env=None):
+        file = box.home / "managed.json"
+        file.write_text(text)
+        script = ('mount -t tmpfs -o mode=755 ambit-test /etc/ambit && cp "$1" /etc/ambit/settings.json'
+                  ' && chmod 644 /etc/ambit/settings.json && shift && exec "$@"')
+        person = ["setpriv", f"--reuid={box.who.uid}", f"--regid={box.who.gid}", "--clear-groups", "--"]
+        argv = ["unshare", "--mount", "--propagation", "private", "sh", "-c", script, "sh", str(file),
+                *person, str(AMBIT), *args]
+        p = subprocess.run(argv, cwd=box.ws, env={**box.env, **(env or {})}, capture_output=True,
+                           text=True, timeout=30, stdin=subprocess.DEVNULL)
+        return Result(128 - p.returncode if p.returncode < 0 else p.returncode, p.stdout, p.stderr, argv)
+
+    yield run
+    if made:
+        os.rmdir("/etc/ambit")
+
+
+@pytest.mark.parametrize("name", ["root", "user"])
+def test_managed_deny_holds(managed, boxes, name):
+    box = boxes(name)
+    box.write("vault/x", "x")
+    box.write(USER_FILE, settings(filesystem={"allowRead": ["~/vault"]}))
+    text = settings(filesystem={"denyRead": [f"{box.home}/vault"]})
+    r = managed(box, text, "run", "--", "cat", "../vault/x")
+    assert r.code == 1 and "ambit: " in r.err and "managed" in r.err, str(r)
+    # an option is somebody's word of just now: it is refused, not ignored
+    r = managed(box, text, "run", "--allow-read", "../vault/x", "--", "touch", "canary")
+    assert r.code == 125 and "managed" in r.err and not (box.ws / "canary").exists(), str(r)
+    r = managed(box, text, "explain", "--json", "read", "../vault/x")
+    assert r.code == 1 and json.loads(r.out)["source"] == "/etc/ambit/settings.json:1", str(r)
+
+
+def test_managed_lock(managed, plain):
+    plain.mkdir("out")
+    text = settings(locked=["filesystem.allowWrite", "environment.inherit"])
+    r = managed(plain, text, "run", "--allow-write", "../out", "--", "touch", "../out/canary")
+    assert r.code == 125 and "managed" in r.err, str(r)
+    plain.write(USER_FILE, settings(filesystem={"allowWrite": ["~/out"]}, environment={"inherit": "all"}))
+    r = managed(plain, text, "run", "--", "sh", "-c", "touch ../out/canary; echo \"[$GH_TOKEN]\"",
+                env={"GH_TOKEN": "x"})
+    assert "[]" in r.out and not (plain.home / "out/canary").exists(), str(r)
+    assert r.err.count("managed") == 2, str(r)
+
+
+def test_managed_limit_cannot_be_raised(managed, plain):
+    text = settings(limits={"timeout": "2s"})
+    r = managed(plain, text, "run", "--timeout", "1h", "--", "touch", "canary")
+    assert r.code == 125 and not (plain.ws / "canary").exists(), str(r)
+    assert managed(plain, text, "run", "--timeout", "100ms", "--", "sleep", "5").code == 124
+
+
+def test_managed_cannot_be_switched_off(managed, plain):
+    text = settings(enabled=True)
+    for args, env in (([], {"AMBIT_NO_SANDBOX": "1"}), (["--backend", "none"], {}),
+                      (["--set", "enabled=false"], {}), (["--backend=none", "-s", "/dev/null"], {})):
+        r = managed(plain, text, "run", *args, "--", "touch", "../canary", env=env)
+        assert r.code == 125 and not (plain.home / "canary").exists(), str(r)
+
+
+def test_managed_is_not_replaced(managed, plain):
+    plain.write("mine.json", "{}")
+    text = sets("managed")
+    assert managed(plain, text, "run", "-s", "../mine.json", "printenv", "LAYER").out == "managed\n"
+    env = {"AMBIT_SETTINGS": f"{plain.home}/mine.json", "XDG_CONFIG_HOME": "/tmp", "XDG_CONFIG_DIRS": "/tmp"}
+    assert managed(plain, text, "run", "printenv", "LAYER", env=env).out == "managed\n"
+
+
+def test_broken_managed_settings_stop_everything(managed, plain):
+    for text in ("{", '{"filesystem": {"denyRaed": []}}', '{"locked": ["nonsense"]}'):
+        r = managed(plain, text, "run", "--", "touch", "canary")
+        assert r.code == 125 and "/etc/ambit/settings.json" in r.err, str(r)
+    assert not (plain.ws / "canary").exists()
+
+
+def test_locked_belongs_to_the_managed_file(plain):
+    plain.write(USER_FILE, settings(locked=["network.mode"]))
+    r = plain.run("touch", "canary")
+    assert r.code == 125 and "locked" in r.err and not (plain.ws / "canary").exists(), str(r)

@@ -1,0 +1,485 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Golden plans: tests/plan/NAME.settings.yaml and NAME.tree (after base.tree) are
+ * compiled and the printed plan is compared with NAME.plan. UPDATE_GOLDEN=1 rewrites
+ * it. Whatever the golden says, the plan must also keep the promises that
+ * check_promises() derives from the policy alone, for every file of the tree.
+ *
+ * A .tree file has a line per object: `dir PATH`, `file PATH`, `socket PATH`,
+ * `closed PATH` (a directory the caller cannot enter), `link PATH -> TARGET`; parents
+ * are made. `cwd PATH` and `home PATH` set the caller's. \n in a path is a newline.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <glob.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/path.h"
+#include "policy/policy.h"
+#include "sandbox/plan.h"
+
+#define CASES "tests/plan/"
+#define SETTINGS ".settings.yaml"
+#define FILE_MAX ((size_t)1 << 20)
+#define LINKS_MAX 40
+
+/* --- a file system made of a table ------------------------------------------------- */
+
+struct entry {
+	const char *path;
+	enum file_kind kind;
+	bool closed;
+	const char *target; /* of a link */
+};
+
+struct tree {
+	struct arena *a;
+	struct entry *v;
+	size_t n;
+	const char *cwd, *home;
+};
+
+static const struct entry *tree_find(const struct tree *t, const char *path)
+{
+	for (size_t i = 0; i < t->n; i++) {
+		if (strcmp(t->v[i].path, path) == 0)
+			return &t->v[i];
+	}
+	return NULL;
+}
+
+static struct entry *tree_add(struct tree *t, const char *path, enum file_kind kind)
+{
+	struct entry *e;
+
+	for (const char *s = path; (s = strchr(s + 1, '/'));) {
+		const char *parent = arena_strndup(t->a, path, (size_t)(s - path));
+
+		if (!tree_find(t, parent))
+			tree_add(t, parent, FILE_DIRECTORY);
+	}
+	assert_null(tree_find(t, path));
+	e = ARENA_PUSH(t->a, t->v, t->n);
+	*e = (struct entry){ .path = path, .kind = kind };
+	return e;
+}
+
+static const char *parent_of(struct arena *a, const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash == path ? "/" : arena_strndup(a, path, (size_t)(slash - path));
+}
+
+/* realpath(3) on the table: 0 and the object, or -errno. */
+static int tree_resolve(const struct tree *t, struct arena *a, const char *path,
+			const struct entry **ret)
+{
+	const char *rest = path;
+	unsigned links = 0;
+
+	*ret = tree_find(t, "/");
+	while (*(rest += strspn(rest, "/"))) {
+		size_t len = strcspn(rest, "/");
+		const char *name = arena_strndup(a, rest, len);
+		const struct entry *next;
+
+		if ((*ret)->kind != FILE_DIRECTORY)
+			return -ENOTDIR;
+		if ((*ret)->closed)
+			return -EACCES;
+		rest += len;
+		next = strcmp(name, "..") == 0 ? tree_find(t, parent_of(a, (*ret)->path))
+					       : tree_find(t, path_join(a, (*ret)->path, name));
+		if (!next)
+			return -ENOENT;
+		if (next->kind != FILE_LINK) {
+			*ret = next;
+			continue;
+		}
+		if (++links > LINKS_MAX)
+			return -ELOOP;
+		if (next->target[0] == '/')
+			*ret = tree_find(t, "/");
+		rest = arena_printf(a, "%s%s", next->target, rest);
+	}
+	return 0;
+}
+
+static void tree_look(const struct view *v, struct arena *a, const char *path,
+		      struct view_entry *ret)
+{
+	const struct tree *t = v->ctx;
+	const struct entry *at;
+	const char *head = path;
+	int r = tree_resolve(t, a, path, &at);
+
+	*ret = (struct view_entry){ .kind = FILE_UNKNOWN, .real = path, .err = -r };
+	if (r == 0) {
+		ret->kind = at->kind;
+		ret->real = at->path;
+		ret->dev = 1;
+		ret->ino = (uint64_t)(at - t->v) + 1;
+		return;
+	}
+	while (r == -ENOENT || r == -ENOTDIR) {
+		head = parent_of(a, head);
+		r = tree_resolve(t, a, head, &at);
+		if (r == 0) {
+			ret->kind = FILE_ABSENT;
+			ret->err = 0;
+			ret->real =
+				path_absolute(a, at->path, path + strlen(head) + (head[1] != 0));
+		}
+	}
+}
+
+static enum file_kind tree_kind(const struct view *v, const char *path)
+{
+	_cleanup_arena_ struct arena *a = arena_new();
+	const struct tree *t = v->ctx;
+	const struct entry *parent, *at;
+	int r = tree_resolve(t, a, parent_of(a, path), &parent);
+
+	if (r < 0)
+		return r == -EACCES ? FILE_UNKNOWN : FILE_ABSENT;
+	if (parent->closed && strcmp(path, "/") != 0)
+		return FILE_UNKNOWN;
+	at = strcmp(path, "/") == 0
+		     ? parent
+		     : tree_find(t, path_join(a, parent->path, strrchr(path, '/') + 1));
+	return at ? at->kind : FILE_ABSENT;
+}
+
+static char *tree_read(const struct view *v, struct arena *a, const char *path)
+{
+	(void)v;
+	(void)a;
+	(void)path;
+	return NULL;
+}
+
+static int tree_list(const struct view *v, struct arena *a, const char *path,
+		     const char *const **ret)
+{
+	const struct tree *t = v->ctx;
+	const struct entry *dir;
+	const char **names = NULL;
+	size_t n = 0;
+	int r = tree_resolve(t, a, path, &dir);
+
+	if (r < 0 || dir->closed)
+		return r < 0 ? r : -EACCES;
+	for (size_t i = 0; i < t->n; i++) {
+		const char *p = t->v[i].path;
+
+		if (strcmp(p, "/") != 0 && strcmp(parent_of(a, p), dir->path) == 0)
+			*ARENA_PUSH(a, names, n) = strrchr(p, '/') + 1;
+	}
+	*ret = names;
+	return (int)n;
+}
+
+static char *read_text(struct arena *a, const char *path)
+{
+	_cleanup_free_ char *text = NULL;
+	int r = fd_read_file(AT_FDCWD, path, FILE_MAX, &text, NULL);
+
+	if (r == -ENOENT)
+		return NULL;
+	assert_int_equal(r, 0);
+	return arena_strdup(a, text);
+}
+
+static void tree_line(struct tree *t, const char *kind, const char *path)
+{
+	static const struct {
+		const char *word;
+		enum file_kind kind;
+	} kinds[] = { { "dir", FILE_DIRECTORY },
+		      { "closed", FILE_DIRECTORY },
+		      { "file", FILE_REGULAR },
+		      { "socket", FILE_OTHER },
+		      { "link", FILE_LINK } };
+	const char *arrow = strstr(path, " -> ");
+	struct entry *e;
+
+	if (strcmp(kind, "cwd") == 0) {
+		t->cwd = path;
+		return;
+	}
+	if (strcmp(kind, "home") == 0) {
+		t->home = path;
+		return;
+	}
+	for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
+		if (strcmp(kinds[i].word, kind) != 0)
+			continue;
+		if (arrow)
+			path = arena_strndup(t->a, path, (size_t)(arrow - path));
+		e = tree_add(t, path, kinds[i].kind);
+		e->closed = strcmp(kind, "closed") == 0;
+		e->target = arrow ? arrow + 4 : NULL;
+		return;
+	}
+	fail_msg("unknown word in a tree: %s", kind);
+}
+
+static void tree_load(struct tree *t, const char *file)
+{
+	char *text = read_text(t->a, file);
+
+	assert_non_null(text);
+	while (*text) {
+		size_t len = strcspn(text, "\n"), word = strcspn(text, " \n");
+		char *path = arena_strndup(t->a, text + word + 1, len > word ? len - word - 1 : 0);
+		char *escape = strstr(path, "\\n");
+
+		if (escape) {
+			*escape = '\n';
+			memmove(escape + 1, escape + 2, strlen(escape + 2) + 1);
+		}
+		if (len > 0 && *text != '#')
+			tree_line(t, arena_strndup(t->a, text, word), path);
+		text += len + (text[len] == '\n');
+	}
+}
+
+/* --- what must hold for every plan --------------------------------------------------- */
+
+enum look { LOOK_GONE, LOOK_RO, LOOK_RW };
+
+/* The step that decides how `path` looks from inside: the deepest one above or at it. */
+static const struct mount_step *step_over(const struct plan *plan, const char *path)
+{
+	const struct mount_step *best = NULL;
+
+	for (size_t i = 0; i < plan->n_mounts; i++) {
+		if (path_within(path, plan->mounts[i].path))
+			best = &plan->mounts[i];
+	}
+	return best;
+}
+
+static enum look look_of(const struct plan *plan, const char *path)
+{
+	const struct mount_step *m = step_over(plan, path);
+
+	if (!m)
+		return plan->root_writable ? LOOK_RW : LOOK_RO;
+	if (m->kind == MOUNT_RW || m->kind == MOUNT_PIN)
+		return LOOK_RW;
+	return m->kind == MOUNT_RO ? LOOK_RO : LOOK_GONE;
+}
+
+static bool has_step(const struct plan *plan, const char *path)
+{
+	const struct mount_step *m = step_over(plan, path);
+
+	return m && strcmp(m->path, path) == 0;
+}
+
+/* Is the path in a place that the sandbox replaces whatever the rules say? */
+static bool is_replaced(const struct plan *plan, const char *path)
+{
+	const struct mount_step *m = step_over(plan, path);
+
+	return m && (m->kind == MOUNT_DEV || m->kind == MOUNT_PROC || m->kind == MOUNT_PRIVATE ||
+		     path_within(path, "/sys"));
+}
+
+/* A file looks as the policy says. Protected names are the goldens' business. */
+static void check_file(const struct plan *plan, const struct policy *p, const struct entry *e)
+{
+	enum look look = look_of(plan, e->path);
+	struct decision read, write;
+
+	policy_decide_path(p, ACCESS_READ, e->path, &read);
+	policy_decide_path(p, ACCESS_WRITE, e->path, &write);
+	if (read.verdict == VERDICT_DENY && look != LOOK_GONE) {
+		/* what leads to a file that is shown must be there, but empty: a directory made for it */
+		fail_msg("%s is visible, but reading is denied: %s", e->path, read.reason);
+	}
+	if (read.verdict == VERDICT_ALLOW && look == LOOK_GONE && !is_replaced(plan, e->path))
+		fail_msg("%s is hidden, but reading is allowed: %s", e->path, read.reason);
+	if (write.verdict == VERDICT_DENY && look == LOOK_RW && !write.protected)
+		fail_msg("%s is writable, but writing is denied: %s", e->path, write.reason);
+	if (write.verdict == VERDICT_ALLOW && look == LOOK_RO)
+		fail_msg("%s is read-only, but writing is allowed: %s", e->path, write.reason);
+}
+
+/* Nothing above a mount can be moved away on the host. */
+static void check_ancestors(struct arena *a, const struct plan *plan, const struct mount_step *m)
+{
+	for (const char *d = parent_of(a, m->path); strcmp(d, "/") != 0; d = parent_of(a, d)) {
+		if (look_of(plan, d) == LOOK_RW && !has_step(plan, d))
+			fail_msg("%s could be renamed, and %s with it", d, m->path);
+	}
+}
+
+/* The mount point exists, is of the right type, and is the object that was judged. */
+static void check_point(struct arena *a, const struct plan *plan, const struct tree *t,
+			const struct mount_step *m)
+{
+	bool gone = look_of(plan, parent_of(a, m->path)) == LOOK_GONE;
+	const struct entry *e = tree_find(t, m->path);
+
+	assert_int_equal(m->make_point, gone);
+	if (m->kind == MOUNT_RW || m->kind == MOUNT_RO) {
+		assert_non_null(e);
+		assert_int_equal(m->dev, 1);
+		assert_int_equal(m->ino, (uint64_t)(e - t->v) + 1);
+	}
+	if (gone)
+		return;
+	if (!e || e->kind == FILE_LINK || (e->kind == FILE_DIRECTORY) != m->directory)
+		fail_msg("%s cannot be mounted on", m->path);
+}
+
+/* Landlock must not refuse what the mounts allow. */
+static void check_landlock(const struct plan *plan, const char *path)
+{
+	if (look_of(plan, path) != LOOK_RW)
+		return;
+	for (size_t i = 0; i < plan->n_writable; i++) {
+		if (path_within(path, plan->writable[i]))
+			return;
+	}
+	fail_msg("%s is mounted writable, but Landlock refuses", path);
+}
+
+static void check_promises(struct arena *a, const struct plan *plan, const struct policy *p,
+			   const struct tree *t)
+{
+	for (size_t i = 0; i < plan->n_mounts; i++) {
+		const struct mount_step *m = &plan->mounts[i];
+
+		if (i > 0)
+			assert_true(path_compare(plan->mounts[i - 1].path, m->path) < 0);
+		assert_non_null(m->why);
+		check_ancestors(a, plan, m);
+		check_point(a, plan, t, m);
+	}
+	for (size_t i = 0; i < t->n; i++) {
+		if (t->v[i].kind == FILE_LINK)
+			continue; /* judged by what it points to */
+		check_file(plan, p, &t->v[i]);
+		check_landlock(plan, t->v[i].path);
+	}
+	assert_int_not_equal(look_of(plan, p->cwd), LOOK_GONE);
+}
+
+/* --- cases ---------------------------------------------------------------------------- */
+
+static void compile_case(struct arena *a, const char *name, struct buf *out)
+{
+	static char *environ_in[] = {
+		"PATH=/usr/bin:/bin",      "TERM=xterm", "LANG=C.UTF-8", "LD_PRELOAD=/x.so",
+		"AWS_SECRET_ACCESS_KEY=x", NULL
+	};
+	const struct plan_facts facts = {
+		.uid = 1000, .gid = 1000, .environ_in = environ_in, .landlock = true
+	};
+	struct tree t = { .a = a };
+	const struct view view = { tree_look, tree_kind, tree_read, tree_list, &t };
+	struct policy_inputs in = { .only_file = "/etc/settings.yaml", .view = &view };
+	const struct policy *p = NULL;
+	const struct plan *plan = NULL;
+	struct error e = { 0 };
+
+	tree_add(&t, "/", FILE_DIRECTORY);
+	tree_load(&t, CASES "base.tree");
+	tree_load(&t, arena_printf(a, CASES "%s.tree", name));
+	in.cwd = t.cwd;
+	in.home = t.home;
+	in.only_text = read_text(a, arena_printf(a, CASES "%s" SETTINGS, name));
+	in.only_len = strlen(in.only_text);
+	if (policy_load(a, &in, &p, &e) < 0 || plan_compile(a, p, &facts, &view, &plan, &e) < 0) {
+		buf_printf(out, "error       %s\n", e.text);
+		return;
+	}
+	for (size_t i = 0; i < p->notes.n; i++)
+		buf_printf(out, "policy      %s\n", p->notes.v[i].text);
+	plan_print(plan, out);
+	check_promises(a, plan, p, &t);
+}
+
+static void update(const char *path, const struct buf *b)
+{
+	_cleanup_fd_ int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+
+	assert_true(fd >= 0);
+	assert_int_equal(fd_write_all(fd, buf_str(b), b->len), 0);
+}
+
+/* Where two texts part: easier to read than both in full. */
+static void show_difference(const char *want, const char *got)
+{
+	unsigned line = 1;
+
+	while (*want && *want == *got) {
+		size_t n = strcspn(want, "\n"), m = strcspn(got, "\n");
+
+		if (n != m || memcmp(want, got, n) != 0)
+			break;
+		want += n + (want[n] == '\n');
+		got += m + (got[m] == '\n');
+		line++;
+	}
+	fail_msg("line %u differs\n  golden: %.*s\n  now:    %.*s", line, (int)strcspn(want, "\n"),
+		 want, (int)strcspn(got, "\n"), got);
+}
+
+static void test_case(void **state)
+{
+	_cleanup_arena_ struct arena *a = arena_new();
+	_cleanup_buf_ struct buf out = BUF_INIT(BUF_MAX_TEXT);
+	const char *name = *state;
+	const char *golden = arena_printf(a, CASES "%s.plan", name);
+	const char *want;
+
+	compile_case(a, name, &out);
+	if (getenv("UPDATE_GOLDEN"))
+		update(golden, &out);
+	want = read_text(a, golden);
+	if (!want)
+		fail_msg("%s is missing: UPDATE_GOLDEN=1 makes it; then judge it", golden);
+	else if (strcmp(want, buf_str(&out)) != 0)
+		show_difference(want, buf_str(&out));
+}
+
+int main(void)
+{
+	_cleanup_arena_ struct arena *a = arena_new();
+	struct CMUnitTest *tests;
+	glob_t found;
+	int failed;
+
+	if (glob(CASES "*" SETTINGS, 0, NULL, &found) != 0) {
+		(void)fprintf(stderr, "no cases in " CASES " below the present directory\n");
+		return 1;
+	}
+	tests = arena_array(a, found.gl_pathc, sizeof(*tests));
+	for (size_t i = 0; i < found.gl_pathc; i++) {
+		const char *file = found.gl_pathv[i] + strlen(CASES);
+		char *name = arena_strndup(a, file, strlen(file) - strlen(SETTINGS));
+
+		tests[i] = (struct CMUnitTest){ .name = name,
+						.test_func = test_case,
+						.initial_state = name };
+	}
+	failed = _cmocka_run_group_tests("plan", tests, found.gl_pathc, NULL, NULL);
+	globfree(&found);
+	return failed;
+}
