@@ -6,10 +6,13 @@
  * under managed settings that keep it on.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "cli/cli.h"
 #include "cli/inputs.h"
 #include "policy/schema.h"
@@ -89,12 +92,91 @@ static const char *report_path(const struct options *o)
 	return strcmp(o->report, "none") == 0 ? NULL : o->report;
 }
 
+/* Opened before the run: a report that cannot be written stops it. */
+static int open_report(const char *path, int *ret, struct error *e)
+{
+	*ret = -1;
+	if (!path)
+		return 0;
+	*ret = strcmp(path, "-") == 0 ? fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3)
+				      : open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	return *ret < 0 ? error_set(e, errno, "--report %s: %s", path, strerror(errno)) : 0;
+}
+
+#define TOLD_MAX 20 /* lines on stderr; the report has them all */
+
+static void tell_denied(void *ctx, const struct report_entry *entry)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(BUF_MAX_TEXT);
+	unsigned *told = ctx;
+
+	if (++*told > TOLD_MAX)
+		return;
+	report_describe(entry, &b);
+	log_warn("%s", buf_str(&b));
+}
+
+/* What is left to say when the command has ended. */
+static void tell_end(const struct report *r, const struct run_result *result, unsigned told)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(BUF_MAX_TEXT);
+
+	if (told > TOLD_MAX)
+		log_warn("and %u more things were denied (--report FILE lists them)",
+			 told - TOLD_MAX);
+	if (result->timed_out)
+		log_warn("limit: the time limit was reached after %.1f s and the command ended",
+			 (double)result->wall_ms / 1000);
+	if (r->n_later == 0)
+		return;
+	buf_puts(&b, "this run made or changed files that run later outside the sandbox:");
+	for (size_t i = 0; i < r->n_later && i < TOLD_MAX; i++) {
+		buf_puts(&b, i ? ", " : " ");
+		text_append_safe(&b, r->later[i].target);
+	}
+	if (r->n_later > TOLD_MAX)
+		buf_printf(&b, " and %zu more", r->n_later - TOLD_MAX);
+	log_warn("%s", buf_str(&b));
+}
+
+static int write_report(int fd, const struct report *r, char *const *argv,
+			const struct run_result *result, struct error *e)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(BUF_MAX_TEXT);
+	int err;
+
+	if (fd < 0)
+		return 0;
+	report_print_json(r, argv, result, &b);
+	err = fd_write_all(fd, buf_str(&b), b.len);
+	return err < 0 ? error_set(e, -err, "cannot write the report: %s", strerror(-err)) : 0;
+}
+
+static int run_sandboxed(const struct invocation *inv, struct run_request *req, int *ret_status,
+			 struct error *e)
+{
+	struct report report = { .a = inv->arena };
+	struct run_result result = { 0 };
+	_cleanup_fd_ int fd = -1;
+	unsigned told = 0;
+	int r = open_report(report_path(&inv->options), &fd, e);
+
+	if (r < 0)
+		return r;
+	req->report = &report;
+	req->tell = tell_denied;
+	req->ctx = &told;
+	r = run_command(req, &result, e);
+	if (r < 0)
+		return r;
+	*ret_status = result.exit_code;
+	tell_end(&report, &result, told);
+	return write_report(fd, &report, req->argv, &result, e);
+}
+
 int cmd_run(const struct invocation *inv, int *ret_status, struct error *e)
 {
-	struct run_request req = { .environ_in = inv->environ_in,
-				   .report_path = report_path(&inv->options),
-				   .quiet = inv->options.quiet };
-	struct run_result result = { 0 };
+	struct run_request req = { .environ_in = inv->environ_in };
 	const char *by;
 	int r = invocation_argv(inv, &req.argv, e);
 
@@ -108,7 +190,5 @@ int cmd_run(const struct invocation *inv, int *ret_status, struct error *e)
 	by = unsandboxed_by(inv->arena, req.policy);
 	if (by)
 		return run_unsandboxed(inv, req.policy, by, req.argv, e);
-	r = run_command(&req, &result, e);
-	*ret_status = result.exit_code;
-	return r;
+	return run_sandboxed(inv, &req, ret_status, e);
 }

@@ -159,6 +159,8 @@ static int unknown_key(const struct source *s, const struct node *n, const char 
 	const char *near = setting_suggest(key);
 	struct node at = { .line = n->key_line, .column = n->key_column };
 
+	if (setting_find(key) >= 0)
+		return source_fail(s, &at, key, e, "in a file, write one object inside the other");
 	if (near)
 		return source_fail(s, &at, key, e, "unknown key (did you mean \"%s\"?)", near);
 	return source_fail(s, &at, key, e, "unknown key");

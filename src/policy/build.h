@@ -52,6 +52,7 @@ struct builder {
 	const struct policy_inputs *in;
 	struct policy *p;
 	struct row_state *rows; /* settings_count of them */
+	const char *known; /* a canonical directory, where rule_resolve() was last */
 	/* before the untrusted project began: what counts as allowed already */
 	size_t lower_rules, lower_hosts;
 	bool managed_denies; /* there are locked rules to look out for */
@@ -110,6 +111,8 @@ int rule_add(struct builder *b, const struct source *s, size_t row, const struct
 /* ~ and relative paths made absolute. */
 int rule_expand(struct builder *b, const struct source *s, const char *text, const char **ret,
 		struct error *e) NODISCARD;
+/* The canonical form of an absolute and clean path. */
+const char *rule_resolve(struct builder *b, const char *path);
 
 /* defaults.c, protect.c */
 void defaults_add_rules(struct builder *b);

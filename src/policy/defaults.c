@@ -2,8 +2,8 @@
 /*
  * What holds when nobody said anything: the working directory may be written,
  * everything may be read except what would be worth stealing. This runs at
- * every start, so the home directory is listed once, only what is there is looked
- * at, and resolved only where a symbolic link stands in the way.
+ * every start, so the home directory is listed once and only what is there is
+ * looked at.
  */
 #include <string.h>
 
@@ -190,35 +190,6 @@ static bool names_lack(const struct names *names, const char *s)
 	return names->usable && !(names->bits[h / 64] >> h % 64 & 1);
 }
 
-/*
- * The canonical form of path, a descendant of the real directory *known. Goes
- * down by names; *known becomes the deepest directory seen, where the next rule
- * may start.
- */
-static const char *resolve_below(const struct builder *b, const char **known, const char *path)
-{
-	const struct view *view = b->in->view;
-	size_t n = strcmp(*known, "/") == 0 ? 0 : strlen(*known);
-	struct view_entry entry;
-
-	while (path[n]) {
-		size_t end = n + 1 + strcspn(path + n + 1, "/");
-		const char *part = path[end] ? arena_strndup(b->a, path, end) : path;
-		enum file_kind kind = view->kind(view, part);
-
-		if (kind == FILE_ABSENT)
-			return path;
-		if (kind == FILE_LINK || kind == FILE_UNKNOWN) {
-			view->look(view, b->a, path, &entry);
-			return entry.real;
-		}
-		if (kind == FILE_DIRECTORY && path[end])
-			*known = part;
-		n = end;
-	}
-	return path;
-}
-
 /* rest begins with a slash */
 static const char *below_home(const struct builder *b, const char *rest)
 {
@@ -255,11 +226,8 @@ static bool surely_absent(const struct listing *l, const char *path)
 	       (text_starts(path, "~/.config/") && names_lack(&l->config, path + 10));
 }
 
-static void add_secret(struct builder *b, const struct secret *s, const struct listing *l,
-		       const char **known)
+static void add_secret(struct builder *b, const struct secret *s, const struct listing *l)
 {
-	bool home = *s->path == '~';
-	const char *base = home ? b->p->home : "/";
 	struct path_rule rule = {
 		.access = ACCESS_READ,
 		.verdict = VERDICT_DENY,
@@ -269,18 +237,13 @@ static void add_secret(struct builder *b, const struct secret *s, const struct l
 	};
 
 	/* the home directory is canonical and clean, and so are the texts above */
-	rule.path = home ? below_home(b, s->path + 1) : s->path;
-	rule.real = rule.path;
-	if (!path_within(rule.path, *known) || !path_within(*known, base))
-		*known = base;
-	if (!surely_absent(l, s->path))
-		rule.real = resolve_below(b, known, rule.path);
+	rule.path = *s->path == '~' ? below_home(b, s->path + 1) : s->path;
+	rule.real = surely_absent(l, s->path) ? rule.path : rule_resolve(b, rule.path);
 	*ARENA_PUSH(b->a, b->p->fs.rules.v, b->p->fs.rules.n) = rule;
 }
 
 void defaults_add_rules(struct builder *b)
 {
-	const char *known = b->p->home;
 	struct listing l = { 0 };
 
 	*ARENA_PUSH(b->a, b->p->fs.rules.v, b->p->fs.rules.n) = (struct path_rule){
@@ -297,6 +260,6 @@ void defaults_add_rules(struct builder *b)
 		/* one's own ~/.ssh is in the list already */
 		if (text_starts(secrets[i].path, "/root/") && strcmp(b->p->home, "/root") == 0)
 			continue;
-		add_secret(b, &secrets[i], &l, &known);
+		add_secret(b, &secrets[i], &l);
 	}
 }

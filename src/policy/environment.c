@@ -41,8 +41,6 @@ static const struct unsafe unsafe_names[] = {
 	{ HOLDS, "API_KEY", SECRET },
 	{ HOLDS, "ACCESS_KEY", SECRET },
 	{ HOLDS, "PRIVATE_KEY", SECRET },
-	{ HOLDS, "SESSION_KEY", SECRET },
-	{ HOLDS, "SESSION_ID_KEY", SECRET },
 	{ HOLDS, "AUTH_CONFIG", SECRET },
 	{ ENDS, "TOKEN", SECRET },
 	{ ENDS, "TOKENS", SECRET },
@@ -62,7 +60,6 @@ static const struct unsafe unsafe_names[] = {
 	{ BEGINS, "PGPASS", SECRET },
 	{ IS, "KUBECONFIG", "leads to cluster credentials" },
 	{ IS, "NETRC", SECRET },
-	{ IS, "SESSDATA", SECRET },
 
 	{ BEGINS, "LD_", LOADER },
 	{ BEGINS, "DYLD_", LOADER },

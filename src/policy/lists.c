@@ -166,7 +166,6 @@ static int add_socket(struct builder *b, const struct source *s, size_t row, con
 	const char *key = settings_table[row].key;
 	struct text_rules *list = field(b, row);
 	struct text_rule entry = { .origin = source_origin(s, n) };
-	struct view_entry seen;
 	const char *text;
 	int r = node_string(s, key, n, &text, e);
 
@@ -177,8 +176,7 @@ static int add_socket(struct builder *b, const struct source *s, size_t row, con
 	} else {
 		if (rule_expand(b, s, text, &entry.text, e) < 0)
 			return source_wrap(s, n, key, e);
-		b->in->view->look(b->in->view, b->a, entry.text, &seen);
-		entry.text = seen.real;
+		entry.text = rule_resolve(b, entry.text);
 	}
 	r = merge_admit(b, s, row, n, false, e);
 	if (r <= 0)

@@ -101,7 +101,9 @@ static int unknown_profile(const struct builder *b, const struct source *s, cons
 	size_t count = list_names(b, &names);
 
 	for (size_t i = 0; i < count; i++) {
-		if (!near && text_distance(names[i], n->text) <= 2)
+		unsigned d = text_distance(names[i], n->text);
+
+		if (!near && d <= 2 && d < strlen(n->text))
 			near = names[i];
 		buf_printf(&known, "%s%s", i ? ", " : "", names[i]);
 	}

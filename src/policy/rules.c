@@ -69,25 +69,58 @@ static const char *strip_globstar(struct arena *a, const char *text)
 	return text[n] ? arena_strndup(a, text, n) : text;
 }
 
-static void resolve_literal(struct builder *b, struct path_rule *rule)
+/* The deepest directory above path that is known to be canonical. */
+static const char *known_above(const struct builder *b, const char *path)
 {
-	struct view_entry entry;
+	const char *const known[] = { b->known ? b->known : "/", b->p->home, b->p->cwd };
+	const char *best = "/";
 
-	b->in->view->look(b->in->view, b->a, rule->path, &entry);
-	rule->real = entry.real;
+	for (size_t i = 0; i < ARRAY_LEN(known); i++) {
+		if (strlen(known[i]) > strlen(best) && path_within(path, known[i]))
+			best = known[i];
+	}
+	return best;
 }
 
-static void resolve_pattern(struct builder *b, struct path_rule *rule)
+/*
+ * Policies may have thousands of rules, and most name what is not there: going
+ * down from a known directory takes a lookup or two where resolving the whole
+ * path takes twenty. A link on the way ends that.
+ */
+const char *rule_resolve(struct builder *b, const char *path)
 {
-	size_t n = pattern_fixed_len(rule->path);
-	const char *fixed = n ? arena_strndup(b->a, rule->path, n) : "/";
-	const char *rest = rule->path + n;
+	const struct view *view = b->in->view;
+	const char *start = known_above(b, path);
+	size_t n = strcmp(start, "/") == 0 ? 0 : strlen(start);
 	struct view_entry entry;
 
-	b->in->view->look(b->in->view, b->a, fixed, &entry);
+	while (path[n] && strcmp(path, "/") != 0) {
+		size_t end = n + 1 + strcspn(path + n + 1, "/");
+		const char *part = path[end] ? arena_strndup(b->a, path, end) : path;
+		enum file_kind kind = view->kind(view, part);
+
+		if (kind == FILE_ABSENT)
+			return path;
+		if (kind == FILE_LINK || kind == FILE_UNKNOWN) {
+			view->look(view, b->a, path, &entry);
+			return entry.real;
+		}
+		if (kind == FILE_DIRECTORY && path[end])
+			b->known = part;
+		n = end;
+	}
+	return path;
+}
+
+static const char *resolve_pattern(struct builder *b, const char *pattern)
+{
+	size_t n = pattern_fixed_len(pattern);
+	const char *fixed = n ? arena_strndup(b->a, pattern, n) : "/";
+	const char *rest = pattern + n;
+
 	while (*rest == '/')
 		rest++;
-	rule->real = path_join(b->a, escape_pattern(b->a, entry.real), rest);
+	return path_join(b->a, escape_pattern(b->a, rule_resolve(b, fixed)), rest);
 }
 
 static int make_rule(struct builder *b, const struct source *s, bool literal,
@@ -107,10 +140,7 @@ static int make_rule(struct builder *b, const struct source *s, bool literal,
 	r = expand(b, s, text, rule->glob, &rule->path, e);
 	if (r < 0)
 		return r;
-	if (rule->glob)
-		resolve_pattern(b, rule);
-	else
-		resolve_literal(b, rule);
+	rule->real = rule->glob ? resolve_pattern(b, rule->path) : rule_resolve(b, rule->path);
 	return 0;
 }
 

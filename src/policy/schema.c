@@ -242,9 +242,19 @@ static const char *last_component(const char *key)
  */
 const char *setting_suggest(const char *key)
 {
+	static const char *const groups[] = { "network", "network.parentProxy", "filesystem",
+					      "limits",  "environment",         "audit" };
 	const char *best = NULL;
 	unsigned best_distance = 0;
 
+	for (size_t i = 0; i < ARRAY_LEN(groups); i++) {
+		unsigned d = text_distance(groups[i], key);
+
+		if (!best || d < best_distance) {
+			best = groups[i];
+			best_distance = d;
+		}
+	}
 	for (size_t i = 0; i < settings_count; i++) {
 		const struct setting *s = &settings_table[i];
 		unsigned d = text_distance(s->key, key);
@@ -254,12 +264,12 @@ const char *setting_suggest(const char *key)
 			continue;
 		if (last < d)
 			d = last;
-		if (!best || d < best_distance) {
+		if (d < best_distance) {
 			best = s->key;
 			best_distance = d;
 		}
 	}
-	return best_distance <= 1 + strlen(last_component(key)) / 4 ? best : NULL;
+	return best_distance <= 1 + strlen(last_component(key)) / 5 ? best : NULL;
 }
 
 /* The rows [lo, hi) share the first `prefix` bytes of their keys. */

@@ -117,6 +117,20 @@ static void put_enum(struct json *j, const struct setting *s)
 		json_kstring(j, "default", s->def);
 }
 
+/* Only what asks for nothing passes. */
+static void put_nothing(struct json *j)
+{
+	json_key(j, "enum");
+	json_begin_array(j);
+	json_bool(j, false);
+	json_null(j);
+	json_begin_array(j);
+	json_end_array(j);
+	json_begin_object(j);
+	json_end_object(j);
+	json_end_array(j);
+}
+
 static void put_setting(struct json *j, const struct setting *s)
 {
 	switch (s->type) {
@@ -134,7 +148,7 @@ static void put_setting(struct json *j, const struct setting *s)
 		put_integer(j, UINT16_MAX);
 		break;
 	case SETTING_SIZE:
-		put_quantity(j, "^[0-9.]+ ?([bB]|[kKmMgGtT]([iI]?[bB])?)?$");
+		put_quantity(j, "^[0-9.]+([bB]|[kKmMgGtT]([iI]?[bB])?)?$");
 		break;
 	case SETTING_DURATION:
 		put_quantity(j, "^[0-9.]+(ms|s|m|min|h|d)?$");
@@ -170,12 +184,7 @@ static void put_setting(struct json *j, const struct setting *s)
 		put_map(j, put_list_of_text);
 		break;
 	case SETTING_REFUSED:
-		/* only what asks for nothing passes */
-		json_key(j, "enum");
-		json_begin_array(j);
-		json_bool(j, false);
-		json_null(j);
-		json_end_array(j);
+		put_nothing(j);
 		break;
 	case SETTING_ACCEPTED:
 		break;

@@ -98,7 +98,8 @@ static size_t percent_decode(char *s)
 	size_t n = 0;
 
 	for (size_t i = 0; s[i]; i++) {
-		const char *hi = s[i] == '%' && s[i + 1] ? strchr(hex, ascii_lower(s[i + 1])) : NULL;
+		const char *hi =
+			s[i] == '%' && s[i + 1] ? strchr(hex, ascii_lower(s[i + 1])) : NULL;
 		const char *lo = hi && s[i + 2] ? strchr(hex, ascii_lower(s[i + 2])) : NULL;
 
 		if (lo) {
@@ -127,8 +128,7 @@ static int parse_parent(struct config *c, const char *value, struct parent *ret,
 		char *user = arena_strndup(c->arena, rest, (size_t)(at - rest));
 		size_t n = percent_decode(user);
 
-		p.authorization =
-			arena_printf(c->arena, "Basic %s", base64(c->arena, user, n));
+		p.authorization = arena_printf(c->arena, "Basic %s", base64(c->arena, user, n));
 		authority.len -= (size_t)(at + 1 - authority.ptr);
 		authority.ptr = at + 1;
 	}

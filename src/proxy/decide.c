@@ -8,8 +8,8 @@
 
 bool decide_is_localhost(const struct host *host)
 {
-	return host->kind == HOST_NAME && (strcmp(host->name, "localhost") == 0 ||
-					   text_ends(host->name, ".localhost"));
+	return host->kind == HOST_NAME &&
+	       (strcmp(host->name, "localhost") == 0 || text_ends(host->name, ".localhost"));
 }
 
 static const struct named_rule *find_rule(const struct rule_list *list, const struct host *host,
@@ -85,8 +85,9 @@ static void refuse_class(struct verdict *v, const struct host *host, const struc
 			       "%s is %s %s address: only a rule for that address allows it",
 			       address->name, article, class);
 	else
-		(void)snprintf(v->reason, sizeof(v->reason), "the name resolves to %s %s address (%s)",
-			       article, class, address->name);
+		(void)snprintf(v->reason, sizeof(v->reason),
+			       "the name resolves to %s %s address (%s)", article, class,
+			       address->name);
 }
 
 void decide_host(const struct config *c, const struct host *host, uint16_t port,
@@ -103,8 +104,8 @@ void decide_host(const struct config *c, const struct host *host, uint16_t port,
 	rule = find_rule(&c->allow, host, port);
 	if (!rule) {
 		(void)snprintf(ret->rule, sizeof(ret->rule), "network.allowedDomains");
-		refuse(ret, c->allow.n ? "the host and port are not on the allow list" :
-					 "the allow list is empty");
+		refuse(ret, c->allow.n ? "the host and port are not on the allow list"
+				       : "the allow list is empty");
 		return;
 	}
 	set_rule(ret, "allowedDomains", rule);
@@ -121,8 +122,7 @@ void decide_host(const struct config *c, const struct host *host, uint16_t port,
 static bool is_own(const struct own_addresses *own, const struct host *address)
 {
 	for (size_t i = 0; i < own->n; i++) {
-		if (own->v[i].kind == address->kind &&
-		    strcmp(own->v[i].name, address->name) == 0)
+		if (own->v[i].kind == address->kind && strcmp(own->v[i].name, address->name) == 0)
 			return true;
 	}
 	return false;

@@ -142,13 +142,8 @@ static bool list_has(struct span list, struct span name)
 bool http_is_hop_by_hop(const struct http_head *head, struct span name)
 {
 	static const char *const always[] = {
-		"connection",
-		"proxy-connection",
-		"keep-alive",
-		"te",
-		"upgrade",
-		"proxy-authorization",
-		"proxy-authenticate",
+		"connection", "proxy-connection",    "keep-alive",         "te",
+		"upgrade",    "proxy-authorization", "proxy-authenticate",
 	};
 	struct span rest = head->fields;
 	struct http_field f;
@@ -465,7 +460,7 @@ int http_split_absolute(struct span target, struct span *ret_authority, struct s
 	       authority.ptr[authority.len] != '?')
 		authority.len++;
 	*ret_authority = authority;
-	*ret_path = (struct span){ authority.ptr + authority.len,
-				   target.len - skip - authority.len };
+	*ret_path =
+		(struct span){ authority.ptr + authority.len, target.len - skip - authority.len };
 	return 0;
 }

@@ -143,8 +143,8 @@ const char *names_find(const struct names *t, const struct host *a)
 
 	if (!t->slots || !names_is_synthetic(t, a))
 		return NULL;
-	number = a->kind == HOST_IPV4 ? load32(a->addr) - load32(t->net4.addr) - 1 :
-					load32(a->addr + 12) - 1;
+	number = a->kind == HOST_IPV4 ? load32(a->addr) - load32(t->net4.addr) - 1
+				      : load32(a->addr + 12) - 1;
 	for (size_t i = 0; i < NAMES_MAX && t->slots[i].name; i++) {
 		if (t->slots[i].number == number)
 			return t->slots[i].name;

@@ -142,8 +142,8 @@ static enum sni_result join_records(const uint8_t *data, size_t len, uint8_t *me
 		if (have > 0 && message[0] != HANDSHAKE_CLIENT_HELLO)
 			return SNI_BAD;
 		if (have >= MESSAGE_HEAD)
-			want = MESSAGE_HEAD + ((size_t)message[1] << 16 | (size_t)message[2] << 8 |
-					       message[3]);
+			want = MESSAGE_HEAD +
+			       ((size_t)message[1] << 16 | (size_t)message[2] << 8 | message[3]);
 		if (want > SNI_MESSAGE_MAX)
 			return SNI_BAD;
 		if (have < want && part < n)

@@ -40,6 +40,6 @@ struct socks_request {
 int socks_parse_greeting(const uint8_t *data, size_t len, enum socks_method *ret) NODISCARD;
 /* Any user name and password will do: who can reach the listener may use it. */
 int socks_parse_password(const uint8_t *data, size_t len) NODISCARD;
-int socks_parse_request(const uint8_t *data, size_t len, struct socks_request *ret,
-			struct error *e) NODISCARD;
+int socks_parse_request(const uint8_t *data, size_t len, struct socks_request *ret, struct error *e)
+	NODISCARD;
 void socks_reply(enum socks_status status, uint8_t ret[SOCKS_REPLY_LEN]);

@@ -26,6 +26,7 @@
 
 #include "policy/match_path.h"
 
+#define GUARD_ABI 3 /* Landlock with truncation: without it the broker could be bypassed */
 #define GLOB_VISIT_MAX 50000 /* directory entries looked at while expanding patterns */
 
 enum region_kind { REGION_RO, REGION_RW, REGION_GONE };
@@ -59,6 +60,7 @@ struct compiler {
 	struct region *stack;
 	size_t n_stack;
 	size_t visited; /* by pattern expansion */
+	bool guarding; /* the broker watches names; what does not exist yet is covered too */
 };
 
 static const char *rule_key(const struct path_rule *r)
@@ -198,7 +200,7 @@ static int add_glob(struct compiler *c, const struct path_rule *r)
 	char *base = arena_strndup(c->a, r->real, pattern_fixed_len(r->real));
 	int err = expand_below(c, r, base);
 
-	if (err == 0 && r->verdict == VERDICT_DENY)
+	if (err == 0 && r->verdict == VERDICT_DENY && !(c->guarding && r->access == ACCESS_WRITE))
 		ARENA_PUSH(c->a, c->plan->notes.v, c->plan->notes.n)->text = arena_printf(
 			c->a, "%s covers the %zu files that match now, not files made later",
 			rule_text(c, r), c->n_points - before);
@@ -247,6 +249,9 @@ static void add_protected(struct compiler *c, const char *dir)
 		char *path;
 
 		if (name->lifted || pattern_is_glob(name->pattern))
+			continue;
+		/* the broker lets git change its configuration; a mount would not */
+		if (c->guarding && strncmp(name->pattern, ".git/", 5) == 0)
 			continue;
 		path = path_join(c->a, dir, name->pattern);
 		kind = c->view->kind(c->view, path);
@@ -411,11 +416,11 @@ static int place_point(struct compiler *c, const struct point *pt)
 			return 0;
 		if (pt->at.kind == FILE_ABSENT) {
 			/* only denyWrite comes here: the command could create it */
-			if (region->kind != REGION_RW)
+			if (region->kind != REGION_RW || c->guarding)
 				return 0;
 			return error_set(c->e, ENOENT,
-					 "%s: does not exist, and this version cannot keep it from "
-					 "being created inside a writable directory",
+					 "%s: does not exist, and with filesystem.protect anchors "
+					 "nothing keeps it from being created",
 					 rule_text(c, pt->rule));
 		}
 		if (pt->at.kind == FILE_UNKNOWN)
@@ -454,18 +459,45 @@ static void sort_steps(struct plan *plan)
 	plan->n_mounts = kept;
 }
 
+/* Directories below `dir` that heavy writers fill: granted directly, not guarded. */
+static void list_bulk(struct compiler *c, const char *dir)
+{
+	struct plan *plan = c->plan;
+
+	for (size_t i = 0; i < c->p->fs.bulk.n; i++) {
+		char *path = path_join(c->a, dir, c->p->fs.bulk.v[i].text);
+
+		if (c->view->kind(c->view, path) != FILE_DIRECTORY)
+			continue;
+		*ARENA_PUSH(c->a, plan->bulk, plan->n_bulk) = path;
+		*ARENA_PUSH(c->a, plan->writable, plan->n_writable) = path;
+	}
+}
+
+static void list_guarded(struct compiler *c, const char *root)
+{
+	*ARENA_PUSH(c->a, c->plan->guarded, c->plan->n_guarded) = root;
+	list_bulk(c, root);
+	if (path_within(c->p->cwd, root) && strcmp(c->p->cwd, root) != 0)
+		list_bulk(c, c->p->cwd);
+}
+
 static void list_writable(struct compiler *c)
 {
 	struct plan *plan = c->plan;
 
-	if (plan->root_writable)
+	if (plan->root_writable && c->guarding)
+		list_guarded(c, "/");
+	else if (plan->root_writable)
 		*ARENA_PUSH(c->a, plan->writable, plan->n_writable) = "/";
 	for (size_t i = 0; i < plan->n_mounts; i++) {
-		enum mount_kind kind = plan->mounts[i].kind;
+		const struct mount_step *m = &plan->mounts[i];
 
-		if (kind == MOUNT_RW || kind == MOUNT_PRIVATE || kind == MOUNT_DEV ||
-		    kind == MOUNT_PROC)
-			*ARENA_PUSH(c->a, plan->writable, plan->n_writable) = plan->mounts[i].path;
+		if (m->kind == MOUNT_RW && m->directory && c->guarding)
+			list_guarded(c, m->path);
+		else if (m->kind == MOUNT_RW || m->kind == MOUNT_PRIVATE || m->kind == MOUNT_DEV ||
+			 m->kind == MOUNT_PROC)
+			*ARENA_PUSH(c->a, plan->writable, plan->n_writable) = m->path;
 	}
 }
 
@@ -519,10 +551,18 @@ int plan_compile(struct arena *a, const struct policy *p, const struct plan_fact
 	plan->gid = facts->gid;
 	plan->new_net = p->network.mode != NETWORK_HOST;
 	plan->loopback = plan->new_net && p->network.allow_local_binding;
-	plan->landlock = facts->landlock;
+	plan->landlock = facts->landlock_abi > 0;
 	plan->tty = facts->tty;
 	plan->cwd = p->cwd;
 	plan->env = policy_environment(p, a, facts->environ_in, NULL);
+	c.guarding = p->fs.protect == PROTECT_EVERYWHERE;
+	if (c.guarding && facts->landlock_abi < GUARD_ABI)
+		return error_set(
+			e, ENOTSUP,
+			"protecting names at any depth needs Landlock ABI %d (this kernel has "
+			"%d): use --set filesystem.protect=anchors to protect only what "
+			"exists at the top of writable directories",
+			GUARD_ABI, facts->landlock_abi);
 	policy_decide_path(p, ACCESS_READ, p->cwd, &d);
 	if (d.verdict == VERDICT_DENY)
 		return error_set(e, EACCES,

@@ -56,9 +56,18 @@ struct plan {
 	struct mount_step *mounts;
 	size_t n_mounts;
 
-	/* Landlock: what may be written to below these, everything else is refused */
+	/* Landlock: what may be written to directly below these, everything else is refused */
 	const char **writable;
 	size_t n_writable;
+	/*
+	 * Writable directories whose names are guarded: the kernel grants only removal,
+	 * everything else is performed by the broker (supervise/broker).
+	 */
+	const char **guarded;
+	size_t n_guarded;
+	/* Parts of guarded directories that are granted directly (node_modules, ...). */
+	const char **bulk;
+	size_t n_bulk;
 
 	struct text_rules notes; /* what the user should know, one line each */
 };
@@ -68,7 +77,7 @@ struct plan_facts {
 	uint32_t uid, gid;
 	const char *tty;
 	char *const *environ_in;
-	bool landlock; /* the kernel has Landlock */
+	int landlock_abi; /* 0 = the kernel has no Landlock */
 };
 
 /* Pure. Fails when a rule cannot be enforced. */

@@ -17,7 +17,7 @@ void plan_gather_facts(struct arena *a, char *const *environ_in, struct plan_fac
 		.uid = geteuid(),
 		.gid = getegid(),
 		.environ_in = environ_in,
-		.landlock = sys_landlock_abi() > 0,
+		.landlock_abi = sys_landlock_abi(),
 	};
 	for (int fd = 0; fd <= 2 && n < 0; fd++) {
 		if (isatty(fd))

@@ -42,6 +42,16 @@ void plan_print(const struct plan *plan, struct buf *out)
 			text_append_safe(out, plan->writable[i]);
 		}
 		buf_putc(out, '\n');
+		for (size_t i = 0; i < plan->n_guarded; i++) {
+			buf_puts(out, "guarded     ");
+			text_append_safe(out, plan->guarded[i]);
+			buf_putc(out, '\n');
+		}
+		for (size_t i = 0; i < plan->n_bulk; i++) {
+			buf_puts(out, "bulk        ");
+			text_append_safe(out, plan->bulk[i]);
+			buf_putc(out, '\n');
+		}
 	} else {
 		buf_puts(out, "landlock    not available on this kernel\n");
 	}

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The supervisor: compiles the plan, starts the sandbox, and then only waits,
- * in one loop over four descriptors:
+ * in one loop over five descriptors:
  *
  *   signals   passed on to the command: to the process for those meant for one
  *             (TERM, HUP, USR1, USR2), to its group for those a terminal sends
  *   errors    a set-up failure of the child, reported as our own; or end of
  *             file: the command runs
  *   control   init's events: the command stopped, the command ended
+ *   reports   what the broker denied
  *   pidfd     init is gone
  *
  * The command has a process group of its own, so that nothing it sends to its
@@ -28,6 +29,7 @@
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -35,13 +37,19 @@
 #include "base/fd.h"
 #include "base/sys.h"
 #include "sandbox/native/native.h"
+#include "supervise/broker/broker.h"
 
 #define TERM_GRACE_MS 2000 /* between SIGTERM and SIGKILL when the time is up */
 
-enum { POLL_SIGNALS, POLL_ERRORS, POLL_CONTROL, POLL_INIT, POLL_COUNT };
+enum { POLL_SIGNALS, POLL_ERRORS, POLL_CONTROL, POLL_REPORTS, POLL_INIT, POLL_COUNT };
 
 struct run {
+	const struct run_request *req;
+	const struct plan *plan;
+	const char *command; /* the words, for ignoreViolations */
 	struct native_child child;
+	pid_t broker;
+	int reports[2]; /* ours, the broker's */
 	int signals;
 	int tty; /* our controlling terminal, -1 = none */
 	bool given;
@@ -157,13 +165,90 @@ static void on_signal(struct run *run)
 		order(run, (int)info.ssi_signo, is_group_signal((int)info.ssi_signo));
 }
 
+/* The lock that brokers of this user share; held only around decisions on git directories. */
+static int open_lock(const struct policy *p)
+{
+	_cleanup_arena_ struct arena *a = arena_new();
+	const char *runtime = arena_printf(a, "/run/user/%u", geteuid());
+	struct stat st;
+	char *dir;
+
+	if (stat(runtime, &st) == 0 && st.st_uid == geteuid() && (st.st_mode & 022) == 0)
+		return open(path_join(a, runtime, "ambit.lock"),
+			    O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	dir = path_join(a, p->home, ".local/state/ambit");
+	for (char *s = dir + strlen(p->home) + 1; (s = strchr(s, '/')); *s++ = '/') {
+		*s = '\0';
+		(void)mkdir(dir, 0700);
+	}
+	(void)mkdir(dir, 0700);
+	return open(path_join(a, dir, "lock"), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+}
+
+static int start_broker(struct run *run, int listener)
+{
+	_cleanup_fd_ int lock = open_lock(run->req->policy);
+	struct broker_setup setup = {
+		.policy = run->req->policy,
+		.plan = run->plan,
+		.listener = listener,
+		.pidfd = run->child.pidfd,
+		.reports = run->reports[1],
+		.lock = lock,
+	};
+
+	if (lock < 0)
+		return error_set(&run->failure, errno,
+				 "cannot open the lock file in ~/.local/state/ambit: %s",
+				 strerror(errno));
+	return broker_start(&setup, &run->broker, &run->failure);
+}
+
+/* A struct error, or the notification descriptor, or the end. */
 static void on_error(struct run *run, struct pollfd *fd)
 {
-	ssize_t n = fd_read_full(run->child.errors, &run->failure, sizeof(run->failure));
+	struct iovec data = { &run->failure, sizeof(run->failure) };
+	union {
+		struct cmsghdr header;
+		char space[CMSG_SPACE(sizeof(int))];
+	} control = { 0 };
+	struct msghdr msg = { .msg_iov = &data,
+			      .msg_iovlen = 1,
+			      .msg_control = control.space,
+			      .msg_controllen = sizeof(control.space) };
+	ssize_t n = recvmsg(run->child.errors, &msg, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+	const struct cmsghdr *c = n > 0 ? CMSG_FIRSTHDR(&msg) : NULL;
 
+	if (c && c->cmsg_type == SCM_RIGHTS) {
+		int listener;
+
+		memcpy(&listener, CMSG_DATA(c), sizeof(listener));
+		if (start_broker(run, listener) < 0) {
+			run->failed = true;
+			(void)sys_pidfd_send_signal(run->child.pidfd, SIGKILL);
+		}
+		fd_close(listener);
+		return;
+	}
 	if (n == sizeof(run->failure))
 		run->failed = true;
-	fd->fd = -1; /* end of file, or all that will come */
+	else if (n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR)))
+		return;
+	fd->fd = -1; /* the end, or all that will come */
+}
+
+static void on_report(const struct run *run)
+{
+	struct violation v;
+	const struct report_entry *entry;
+
+	while (recv(run->reports[0], &v, sizeof(v), MSG_DONTWAIT) == sizeof(v)) {
+		if (v.kind < 0 || v.kind >= VIOLATION_KIND_MAX_)
+			continue;
+		entry = report_add(run->req->report, run->req->policy, run->command, &v);
+		if (entry && v.kind != VIOLATION_LATER && run->req->tell)
+			run->req->tell(run->req->ctx, entry);
+	}
 }
 
 static void on_event(struct run *run, struct pollfd *fd)
@@ -206,12 +291,23 @@ static int due(struct run *run)
 	return (int)(run->deadline_ms - now < 60000 ? run->deadline_ms - now + 1 : 60000);
 }
 
+/* Nobody is left inside, so the broker leaves by itself; what it said is still read. */
+static void end_broker(struct run *run)
+{
+	if (run->broker <= 0)
+		return;
+	while (waitpid(run->broker, NULL, 0) < 0 && errno == EINTR)
+		;
+	run->broker = 0;
+}
+
 static void loop(struct run *run)
 {
 	struct pollfd fds[POLL_COUNT] = {
 		[POLL_SIGNALS] = { .fd = run->signals, .events = POLLIN },
 		[POLL_ERRORS] = { .fd = run->child.errors, .events = POLLIN },
 		[POLL_CONTROL] = { .fd = run->child.control, .events = POLLIN },
+		[POLL_REPORTS] = { .fd = run->reports[0], .events = POLLIN },
 		[POLL_INIT] = { .fd = run->child.pidfd, .events = POLLIN },
 	};
 
@@ -224,12 +320,16 @@ static void loop(struct run *run)
 			on_signal(run);
 		if (fds[POLL_CONTROL].revents)
 			on_event(run, &fds[POLL_CONTROL]);
+		if (fds[POLL_REPORTS].revents)
+			on_report(run);
 	}
 	/* init ends right after its last word: hear what is still in the pipes */
 	while (fds[POLL_CONTROL].fd >= 0 && !run->ended)
 		on_event(run, &fds[POLL_CONTROL]);
 	if (fds[POLL_ERRORS].fd >= 0)
 		on_error(run, &fds[POLL_ERRORS]);
+	end_broker(run);
+	on_report(run);
 }
 
 static void fill_result(const struct run *run, const struct rusage *usage, uint64_t started_ms,
@@ -251,15 +351,15 @@ static void fill_result(const struct run *run, const struct rusage *usage, uint6
 		ret->exit_code = 124;
 }
 
-static int supervise(struct run *run, const struct plan *plan, const struct run_request *req,
-		     const sigset_t *mask, struct run_result *ret, struct error *e)
+static int supervise(struct run *run, const sigset_t *mask, struct run_result *ret, struct error *e)
 {
+	const struct run_request *req = run->req;
 	struct native_command cmd = { .argv = req->argv,
 				      .mask = *mask,
 				      .tty = run->given ? run->tty : -1 };
 	uint64_t started = now_ms();
 	struct rusage usage = { 0 };
-	int r = native_start(plan, &cmd, &run->child, e);
+	int r = native_start(run->plan, &cmd, &run->child, e);
 
 	if (r < 0)
 		return r;
@@ -293,11 +393,26 @@ static int check_limits(const struct policy_limits *l, struct error *e)
 	return error_set(e, ENOTSUP, "limits.%s is not available in this version", name);
 }
 
+static const char *join_words(struct arena *a, char *const *argv)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(BUF_MAX_TEXT);
+
+	for (; *argv; argv++) {
+		buf_puts(&b, *argv);
+		if (argv[1])
+			buf_putc(&b, ' ');
+	}
+	return arena_strdup(a, buf_str(&b));
+}
+
 int run_command(const struct run_request *req, struct run_result *ret, struct error *e)
 {
 	_cleanup_arena_ struct arena *a = arena_new();
-	struct run run = { .child = NATIVE_CHILD_INIT, .signals = -1, .tty = -1 };
-	const struct plan *plan;
+	struct run run = { .req = req,
+			   .child = NATIVE_CHILD_INIT,
+			   .signals = -1,
+			   .tty = -1,
+			   .reports = { -1, -1 } };
 	struct plan_facts facts;
 	sigset_t old, blocked;
 	int r = check_limits(&req->policy->limits, e);
@@ -308,19 +423,25 @@ int run_command(const struct run_request *req, struct run_result *ret, struct er
 	if (r < 0)
 		return r;
 	plan_gather_facts(a, req->environ_in, &facts);
-	r = plan_compile(a, req->policy, &facts, &path_host_view, &plan, e);
+	r = plan_compile(a, req->policy, &facts, &path_host_view, &run.plan, e);
 	if (r < 0)
 		return r;
+	run.command = join_words(a, req->argv);
+	if (run.plan->n_guarded &&
+	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, run.reports) < 0)
+		return error_set(e, errno, "cannot make a socket: %s", strerror(errno));
 	block_signals(&old, &blocked);
 	run.signals = signalfd(-1, &blocked, SFD_CLOEXEC | SFD_NONBLOCK);
 	find_terminal(&run);
 	r = run.signals < 0 ? error_set(e, errno, "cannot make a signalfd: %s", strerror(errno))
-			    : supervise(&run, plan, req, &old, ret, e);
+			    : supervise(&run, &old, ret, e);
 	(void)sigprocmask(SIG_SETMASK, &old, NULL);
 	fd_close(run.tty);
 	fd_close(run.signals);
 	fd_close(run.child.control);
 	fd_close(run.child.errors);
 	fd_close(run.child.pidfd);
+	fd_close(run.reports[0]);
+	fd_close(run.reports[1]);
 	return r;
 }

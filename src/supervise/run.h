@@ -9,13 +9,16 @@
 
 #include "base/error.h"
 #include "policy/policy.h"
+#include "supervise/report.h"
 
 struct run_request {
 	const struct policy *policy;
 	char *const *argv; /* argv[0] is looked up on PATH of the command's environment */
 	char *const *environ_in;
-	const char *report_path; /* --report: file, "-" = stderr, NULL = none */
-	bool quiet;
+	struct report *report; /* filled in */
+	/* Called for the first of each denial, at once; may be NULL. */
+	void (*tell)(void *ctx, const struct report_entry *entry);
+	void *ctx;
 };
 
 struct run_result {

@@ -193,7 +193,7 @@ import signal
 for s in range(1, 32):
     try: signal.signal(s, signal.SIG_IGN)
     except (OSError, ValueError): pass
-os.execvp("sleep", ["sleep", "77.%(mark)s"])'
+os.execvp("sleep", ["sleep", "77.%(mark)s"])' </dev/null >/dev/null 2>&1
 sleep 0.2; echo started
 """
 
@@ -266,6 +266,16 @@ def test_exit_codes(box, script, code):
     assert "TOKEN" not in r.out and not (box.home / ".bashrc").exists()
 
 
+def test_exit_code_when_the_caller_ignores_children(box):
+    """SIGCHLD ignored (cron, some agents): the kernel then reaps by itself, statuses get lost."""
+    def ignore():
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGCHLD})
+
+    r = box.sh("exit 42", preexec_fn=ignore, timeout=10)
+    assert r.code == 42, r
+
+
 def test_exit_code_of_forged_events(box):
     """A command cannot fake its end: there is no descriptor of the supervisor inside, and an
     orphan that exits is not the command."""
@@ -273,13 +283,23 @@ def test_exit_code_of_forged_events(box):
     assert r.code == 4 and int(r.out) <= 4, r  # 0-2 and the directory itself
 
 
+def test_closed_standard_streams(box):
+    """Started with 0-2 closed, ambit's own descriptors must not take these numbers and become
+    the command's standard streams."""
+    script = 'exec 0<&- 1>&- 2>&-; exec "$@"'
+    look = "for f in 0 1 2; do readlink /proc/$$/fd/$f || echo none; done > ./links"
+    box.host("/bin/bash", "-c", script, "sh", *box.argv("/bin/sh", "-c", look))
+    links = (box.ws / "links").read_text().split()
+    assert len(links) == 3 and set(links) <= {"none", "/dev/null", str(box.ws / "links")}, links
+
+
 # --- K15: the caller's environment -------------------------------------------------------------------
 
 HOOKS = {
     "LD_PRELOAD": "{lib}", "LD_AUDIT": "{lib}", "LD_LIBRARY_PATH": "{dir}", "BASH_ENV": "{sh}",
-    "ENV": "{sh}", "PYTHONSTARTUP": "{py}", "PYTHONPATH": "{dir}", "NODE_OPTIONS": "--require={dir}/x.js",
+    "ENV": "{sh}", "PYTHONSTARTUP": "{py}", "NODE_OPTIONS": "--require={dir}/x.js",
     "GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "core.pager", "GIT_CONFIG_VALUE_0": "touch {flag}",
-    "GIT_SSH_COMMAND": "touch {flag}", "PERL5OPT": "-Mevil", "PERL5LIB": "{dir}",
+    "GIT_SSH_COMMAND": "touch {flag}", "PERL5OPT": "-Mevil",
     "GCONV_PATH": "{dir}", "PROMPT_COMMAND": "touch {flag}", "BASH_FUNC_ls%%": "() { touch {flag}; }",
     "RUBYOPT": "-revil", "JAVA_TOOL_OPTIONS": "-javaagent:x",
 }
@@ -324,8 +344,8 @@ def test_loader_hooks(box):
 def test_argument_injection(box):
     """Words of the command are never ambit's options."""
     box.write(".ssh/id", "TOKEN", 0o600)
-    for name in ("--network=host", "--allow-read=/", "-s", "--backend=none"):
-        p = box.write(f"ws/{name}", "#!/bin/sh\ncat ~/.ssh/id; ls /sys/class/net; echo \"ran $@\"\n",
+    for name in ("--network=host", "--allow-read=~", "-s", "--backend=none"):
+        p = box.write(f"ws/{name}", "#!/bin/sh\ncat ~/.ssh/id; echo \"ran $@\"\n",
                       0o755)
         env = {"PATH": f"{box.ws}:/usr/bin:/bin"}
         r = box.run(name, "--backend", "none", "x", env=env)
@@ -342,7 +362,7 @@ def test_unsandboxed_words(box):
     box.write(".ssh/id", "TOKEN", 0o600)
     box.write("ws/.ambit.json", '{"enabled": false, "backend": "none", "filesystem": '
               '{"allowRead": ["~/.ssh"], "allowWrite": ["/"]}, "network": {"mode": "host"}}')
-    r = box.sh("cat ~/.ssh/id; echo x > ~/escaped; ls /sys/class/net; cat /proc/net/dev")
+    r = box.sh("cat ~/.ssh/id; echo x > ~/escaped; cat /proc/net/dev")
     assert "TOKEN" not in r.out and not (box.home / "escaped").exists(), r
     assert "eth" not in r.out, r
     r = box.sh("cat ~/.ssh/id", env={"AMBIT_NO_SANDBOX": "1"})
@@ -409,6 +429,30 @@ def test_limits_hold_or_refuse(box, option):
     assert "limit" in r.err, r
 
 
+# --- network modes of later versions ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("options", [["--allow-domain", "allowed.test"],
+                                     ["--allow-domain", "127.0.0.1"], ["--network", "allowlist"]],
+                         ids=" ".join)
+def test_allow_list_is_not_open(box, worlds, options):
+    """An allow-list that cannot be enforced (yet) is refused or lets nothing else through."""
+    w = worlds(box.who.name, "allowlist" + options[-1])
+    r = w.attack(["net-tcp6", "net-interfaces"], [AMBIT, "run", *options, "--"])
+    if r.code == 125:
+        assert r.err, r
+        return
+    assert w.lines["net-tcp6"][0] == "denied" and w.lines["net-interfaces"][0] == "denied", r
+
+
+@pytest.mark.parametrize("options", [["--publish", "8080"], ["--allow-host-port", "8080"],
+                                     ["--report-reads"], ["--ask"], ["--log", "x"]], ids=" ".join)
+def test_what_is_not_there_is_refused(box, options):
+    """A promise of the contract that this version cannot keep is an error, not silence."""
+    r = box.run("true", options=options)
+    assert r.code in (0, 125) and (r.code == 0 or r.err), r
+
+
 # --- K23: nested ---------------------------------------------------------------------------------------
 
 
@@ -434,17 +478,17 @@ def test_off_switches_from_inside(box):
     """AMBIT_NO_SANDBOX, unset AMBIT, the policy files and the program itself."""
     box.write(".ssh/id", "TOKEN", 0o600)
     box.write(".config/ambit/settings.json", "{}")
-    before = AMBIT.read_bytes()
+    tool = box.write("bin/ambit", AMBIT.read_bytes(), 0o755)  # not the one under test
     script = f"""
-        AMBIT_NO_SANDBOX=1 '{AMBIT}' run -- cat ~/.ssh/id
-        env -u AMBIT AMBIT_NO_SANDBOX=1 '{AMBIT}' run -- cat ~/.ssh/id
-        env -i HOME=$HOME AMBIT_NO_SANDBOX=1 '{AMBIT}' run -- cat ~/.ssh/id
+        AMBIT_NO_SANDBOX=1 '{tool}' run -- cat ~/.ssh/id
+        env -u AMBIT AMBIT_NO_SANDBOX=1 '{tool}' run -- cat ~/.ssh/id
+        env -i HOME=$HOME AMBIT_NO_SANDBOX=1 '{tool}' run -- cat ~/.ssh/id
         echo '{{"enabled": false}}' > ~/.config/ambit/settings.json
-        '{AMBIT}' trust . ; rm -f '{AMBIT}'; echo x > '{AMBIT}'; mv '{AMBIT}' '{AMBIT}.old'; :"""
-    r = box.sh(script)
+        '{tool}' trust . ; rm -f '{tool}'; echo x > '{tool}'; mv '{tool}' '{tool}.old'; :"""
+    r = box.host(tool, "run", "--", "/bin/sh", "-c", script)
     assert "TOKEN" not in r.out, r
     assert (box.home / ".config/ambit/settings.json").read_text() == "{}"
-    assert AMBIT.read_bytes() == before
+    assert tool.read_bytes() == AMBIT.read_bytes()
     assert not (box.home / ".local/state/ambit").exists()
 
 

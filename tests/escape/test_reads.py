@@ -2,7 +2,9 @@
 """Reading what is hidden: the parts of R1-R16 that are no single call."""
 import contextlib
 import os
+import pwd
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -56,6 +58,70 @@ def test_symlink_from_before(box):
     assert box.host(*cat).out.count("TOKEN-ssh") == 2
     r = box.run(*cat)
     assert "TOKEN-ssh" not in r.out + r.err
+
+
+def test_symlinked_home(box):
+    """HOME goes through a link: the secrets are hidden by both names."""
+    box.write(".ssh/id", "TOKEN-home", 0o600)
+    link = box.home.parent / (box.home.name + "-link")
+    link.symlink_to(box.home)
+    cat = ["/bin/sh", "-c", 'cat "$HOME/.ssh/id" "$1/.ssh/id"; :', "sh", box.home]
+    env = {"HOME": str(link)}
+    assert box.host(*cat, env=env).out.count("TOKEN") == 2
+    assert "TOKEN" not in box.run(*cat, env=env, cwd=link / "ws").out
+
+
+def test_home_unset(box):
+    """Without a usable HOME the home is that of the account; its secrets are hidden all the
+    same."""
+    secret = Path(pwd.getpwuid(box.who.uid).pw_dir, ".netrc")
+    if box.who.uid == 0 or secret.exists():
+        pytest.skip("only in the home of an account made for tests")
+    secret.write_text("TOKEN-home")
+    os.chown(secret, box.who.uid, box.who.gid)
+    try:
+        for value in (None, "", "relative"):
+            assert "TOKEN" in box.host("cat", secret, env={"HOME": value}).out
+            r = box.run("cat", secret, env={"HOME": value})
+            assert "TOKEN" not in r.out, r
+    finally:
+        secret.unlink()
+
+
+@pytest.mark.parametrize("where", [".ssh", ".ssh/sub", ".config/google-chrome/Default"])
+def test_working_directory_in_a_secret(box, where):
+    """Who chooses the working directory (an agent may) does not open a hidden place by it."""
+    box.write(f"{where}/key", "TOKEN-cwd", 0o600)
+    assert "TOKEN" in box.host("cat", "key", cwd=box.home / where).out
+    r = box.run("/bin/sh", "-c", "cat key; echo evil > key", cwd=box.home / where)
+    assert "TOKEN" not in r.out, r
+    r = box.run("/bin/sh", "-c", "cat key; echo evil > key", options=["--chdir", str(box.home / where)])
+    assert "TOKEN" not in r.out, r
+    assert (box.home / where / "key").read_text() == "TOKEN-cwd"
+
+
+def test_home_is_the_project(box):
+    """Run in the home itself: writable, but its secrets and start-up files are what they were."""
+    box.write(".ssh/id", "TOKEN", 0o600)
+    box.write(".bashrc", "good")
+    attack = ["/bin/sh", "-c", "cat ~/.ssh/id; echo evil > ~/.bashrc; mv ~/.ssh ~/s; cat ~/s/id; "
+              "echo k > ~/.ssh/authorized_keys; echo fine > ordinary"]
+    r = box.run(*attack, cwd=box.home)
+    assert "TOKEN" not in r.out and (box.home / ".bashrc").read_text() == "good", r
+    assert not (box.home / ".ssh/authorized_keys").exists()
+    assert (box.home / "ordinary").exists(), r
+    assert "TOKEN" in box.host(*attack, cwd=box.home).out
+
+
+def test_planted_link_in_an_allow_read(box):
+    """A rule names a directory of the project; a first run puts a link to a secret in its place.
+    The second run must not take the link's word for what may be read."""
+    box.write(".ssh/id", "TOKEN", 0o600)
+    box.mkdir("ws/vendor")
+    box.run("/bin/sh", "-c", 'rmdir vendor && ln -s "$HOME/.ssh" vendor').ok()
+    assert "TOKEN" in box.host("cat", "vendor/id").out
+    r = box.run("cat", "vendor/id", options=["--allow-read", "vendor"])
+    assert "TOKEN" not in r.out, r
 
 
 def test_rename_parents(box):

@@ -162,7 +162,8 @@ class World:
         self.posix_shm.write_text(self.token)
         self.posix_shm.chmod(0o666)
         self.mqueue = f"/ambit-canary-{self.token[-8:]}"
-        q = LIBC.mq_open(self.mqueue.encode(), os.O_CREAT | os.O_RDWR, 0o666, None)
+        small = (ctypes.c_long * 8)(0, 1, 16)  # one message: a user has little room for queues
+        q = LIBC.mq_open(self.mqueue.encode(), os.O_CREAT | os.O_RDWR, 0o666, small)
         assert q >= 0, os.strerror(ctypes.get_errno())
         os.close(q)
 

@@ -232,7 +232,7 @@ def in_tmp(box, tmp_path_factory):
 
 
 def test_project_in_tmp(box, in_tmp):
-    r = box.sh(f'pwd; touch made && echo "$TMPDIR" && mktemp >/dev/null && ls /tmp/*/; cat ../other',
+    r = box.sh('pwd; touch made && echo "$TMPDIR" && mktemp >/dev/null && ls /tmp/*/; cat ../other',
                cwd=f"{in_tmp}/project")
     assert r.out.split("\n")[:2] == [f"{in_tmp}/project", "/tmp"], str(r)
     assert os.path.exists(f"{in_tmp}/project/made")

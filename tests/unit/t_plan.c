@@ -299,6 +299,14 @@ static bool is_replaced(const struct plan *plan, const char *path)
 		     path_within(path, "/sys"));
 }
 
+/* Read-only because a protected name is there, or a link of such a name points there. */
+static bool is_protected(const struct plan *plan, const char *path)
+{
+	const struct mount_step *m = step_over(plan, path);
+
+	return m && m->kind == MOUNT_RO && strncmp(m->why, "protected name", 14) == 0;
+}
+
 /* A file looks as the policy says. Protected names are the goldens' business. */
 static void check_file(const struct plan *plan, const struct policy *p, const struct entry *e)
 {
@@ -307,15 +315,13 @@ static void check_file(const struct plan *plan, const struct policy *p, const st
 
 	policy_decide_path(p, ACCESS_READ, e->path, &read);
 	policy_decide_path(p, ACCESS_WRITE, e->path, &write);
-	if (read.verdict == VERDICT_DENY && look != LOOK_GONE) {
-		/* what leads to a file that is shown must be there, but empty: a directory made for it */
+	if (read.verdict == VERDICT_DENY && look != LOOK_GONE)
 		fail_msg("%s is visible, but reading is denied: %s", e->path, read.reason);
-	}
 	if (read.verdict == VERDICT_ALLOW && look == LOOK_GONE && !is_replaced(plan, e->path))
 		fail_msg("%s is hidden, but reading is allowed: %s", e->path, read.reason);
 	if (write.verdict == VERDICT_DENY && look == LOOK_RW && !write.protected)
 		fail_msg("%s is writable, but writing is denied: %s", e->path, write.reason);
-	if (write.verdict == VERDICT_ALLOW && look == LOOK_RO)
+	if (write.verdict == VERDICT_ALLOW && look == LOOK_RO && !is_protected(plan, e->path))
 		fail_msg("%s is read-only, but writing is allowed: %s", e->path, write.reason);
 }
 
@@ -347,16 +353,56 @@ static void check_point(struct arena *a, const struct plan *plan, const struct t
 		fail_msg("%s cannot be mounted on", m->path);
 }
 
-/* Landlock must not refuse what the mounts allow. */
-static void check_landlock(const struct plan *plan, const char *path)
+/* The Landlock rule that covers `path`: a directly writable one, NULL = none. */
+static const char *granted_by(const char *const *v, size_t n, const char *path)
 {
-	if (look_of(plan, path) != LOOK_RW)
-		return;
-	for (size_t i = 0; i < plan->n_writable; i++) {
-		if (path_within(path, plan->writable[i]))
-			return;
+	for (size_t i = 0; i < n; i++) {
+		if (path_within(path, v[i]))
+			return v[i];
 	}
-	fail_msg("%s is mounted writable, but Landlock refuses", path);
+	return NULL;
+}
+
+/*
+ * Landlock must not refuse what the mounts allow; and it must refuse direct writes to
+ * what only the broker may change. (A rule on a directory also covers what is mounted
+ * below it.)
+ */
+static void check_landlock(const struct plan *plan, const struct policy *p, const struct entry *e)
+{
+	const char *guarded = granted_by(plan->guarded, plan->n_guarded, e->path);
+	const char *direct = granted_by(plan->writable, plan->n_writable, e->path);
+	bool bulk = granted_by(plan->bulk, plan->n_bulk, e->path) != NULL;
+
+	if (look_of(plan, e->path) != LOOK_RW)
+		return;
+	if (!guarded && !direct)
+		fail_msg("%s is mounted writable, but Landlock refuses", e->path);
+	if (p->fs.protect == PROTECT_EVERYWHERE && e->kind == FILE_DIRECTORY && direct && !bulk)
+		fail_msg(
+			"%s is guarded, but Landlock lets it be written directly by the rule on %s",
+			e->path, direct);
+}
+
+/*
+ * An allow rule that goes through a link in a writable directory opens whatever an
+ * earlier run has made the link point to. Harmless only where that is writable anyway.
+ */
+static void check_links(struct arena *a, const struct plan *plan, const struct path_rule *r,
+			const struct tree *t)
+{
+	const struct mount_step *m = step_over(plan, r->real);
+	bool anyway = m && strcmp(m->path, r->real) != 0 && look_of(plan, r->real) == LOOK_RW;
+
+	if (r->verdict != VERDICT_ALLOW || r->glob || anyway)
+		return;
+	for (const char *p = r->path; strcmp(p, "/") != 0; p = parent_of(a, p)) {
+		const struct entry *e = tree_find(t, p);
+
+		if (e && e->kind == FILE_LINK && look_of(plan, p) == LOOK_RW)
+			fail_msg("%s opens %s, but the command itself can make the link %s",
+				 r->text, r->real, p);
+	}
 }
 
 static void check_promises(struct arena *a, const struct plan *plan, const struct policy *p,
@@ -375,44 +421,50 @@ static void check_promises(struct arena *a, const struct plan *plan, const struc
 		if (t->v[i].kind == FILE_LINK)
 			continue; /* judged by what it points to */
 		check_file(plan, p, &t->v[i]);
-		check_landlock(plan, t->v[i].path);
+		check_landlock(plan, p, &t->v[i]);
 	}
-	assert_int_not_equal(look_of(plan, p->cwd), LOOK_GONE);
+	for (size_t i = 0; i < p->fs.rules.n; i++)
+		check_links(a, plan, &p->fs.rules.v[i], t);
 }
 
 /* --- cases ---------------------------------------------------------------------------- */
 
-static void compile_case(struct arena *a, const char *name, struct buf *out)
+struct compiled {
+	struct tree tree;
+	const struct policy *policy;
+	const struct plan *plan; /* NULL: refused */
+};
+
+static void compile_case(struct arena *a, const char *name, struct compiled *ret, struct buf *out)
 {
-	static char *environ_in[] = {
-		"PATH=/usr/bin:/bin",      "TERM=xterm", "LANG=C.UTF-8", "LD_PRELOAD=/x.so",
-		"AWS_SECRET_ACCESS_KEY=x", NULL
-	};
-	const struct plan_facts facts = {
-		.uid = 1000, .gid = 1000, .environ_in = environ_in, .landlock = true
-	};
-	struct tree t = { .a = a };
-	const struct view view = { tree_look, tree_kind, tree_read, tree_list, &t };
+	static const char *const environ_in[] = { "PATH=/usr/bin:/bin", "TERM=xterm",
+						  "LD_PRELOAD=/x.so", "AWS_SECRET_ACCESS_KEY=x",
+						  NULL };
+	const struct plan_facts facts = { .uid = 1000,
+					  .gid = 1000,
+					  .environ_in = (char *const *)(uintptr_t)environ_in,
+					  .landlock_abi = 7 };
+	struct tree *t = &ret->tree;
+	const struct view view = { tree_look, tree_kind, tree_read, tree_list, t };
 	struct policy_inputs in = { .only_file = "/etc/settings.yaml", .view = &view };
-	const struct policy *p = NULL;
-	const struct plan *plan = NULL;
 	struct error e = { 0 };
 
-	tree_add(&t, "/", FILE_DIRECTORY);
-	tree_load(&t, CASES "base.tree");
-	tree_load(&t, arena_printf(a, CASES "%s.tree", name));
-	in.cwd = t.cwd;
-	in.home = t.home;
+	t->a = a;
+	tree_add(t, "/", FILE_DIRECTORY);
+	tree_load(t, CASES "base.tree");
+	tree_load(t, arena_printf(a, CASES "%s.tree", name));
+	in.cwd = t->cwd;
+	in.home = t->home;
 	in.only_text = read_text(a, arena_printf(a, CASES "%s" SETTINGS, name));
 	in.only_len = strlen(in.only_text);
-	if (policy_load(a, &in, &p, &e) < 0 || plan_compile(a, p, &facts, &view, &plan, &e) < 0) {
+	if (policy_load(a, &in, &ret->policy, &e) < 0 ||
+	    plan_compile(a, ret->policy, &facts, &view, &ret->plan, &e) < 0) {
 		buf_printf(out, "error       %s\n", e.text);
 		return;
 	}
-	for (size_t i = 0; i < p->notes.n; i++)
-		buf_printf(out, "policy      %s\n", p->notes.v[i].text);
-	plan_print(plan, out);
-	check_promises(a, plan, p, &t);
+	for (size_t i = 0; i < ret->policy->notes.n; i++)
+		buf_printf(out, "policy      %s\n", ret->policy->notes.v[i].text);
+	plan_print(ret->plan, out);
 }
 
 static void update(const char *path, const struct buf *b)
@@ -447,9 +499,10 @@ static void test_case(void **state)
 	_cleanup_buf_ struct buf out = BUF_INIT(BUF_MAX_TEXT);
 	const char *name = *state;
 	const char *golden = arena_printf(a, CASES "%s.plan", name);
+	struct compiled c = { 0 };
 	const char *want;
 
-	compile_case(a, name, &out);
+	compile_case(a, name, &c, &out);
 	if (getenv("UPDATE_GOLDEN"))
 		update(golden, &out);
 	want = read_text(a, golden);
@@ -457,6 +510,8 @@ static void test_case(void **state)
 		fail_msg("%s is missing: UPDATE_GOLDEN=1 makes it; then judge it", golden);
 	else if (strcmp(want, buf_str(&out)) != 0)
 		show_difference(want, buf_str(&out));
+	if (c.plan)
+		check_promises(a, c.plan, c.policy, &c.tree);
 }
 
 int main(void)

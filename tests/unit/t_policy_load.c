@@ -63,8 +63,8 @@ static void test_yaml(void **state)
 static void test_empty(void **state)
 {
 	struct fixture *f = *state;
-	static const char *const texts[] = { "", "\n\n", "# only\n", "// only", "/* only */ ", "{}",
-					     "---\n", "null", "{\n}\n" };
+	static const char *const texts[] = { "",   "\n\n",  "# only\n", "// only", "/* only */ ",
+					     "{}", "---\n", "null",     "{\n}\n" };
 
 	for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
 		fixture_only(f, texts[i]);
@@ -94,7 +94,8 @@ static void test_structure_errors(void **state)
 		{ "enabled: true\n---\nenabled: false", "2:1: more than one document" },
 		{ "enabled: true\nlimits: {}\nenabled: true",
 		  "3:1: enabled: given twice (first in line 1)" },
-		{ "{\"limits\":{\"cpu\":1,\"cpu\":2}}", "1:20: cpu: given twice (first in line 1)" },
+		{ "{\"limits\":{\"cpu\":1,\"cpu\":2}}",
+		  "1:20: cpu: given twice (first in line 1)" },
 		{ "{? [a] : b}", "1:4: a key must be a word" },
 		{ "{\"$schema\": \"a\\0b\"}", "1:13: a NUL byte in a string" },
 		{ "git: {safeDirectories: [[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]}",
@@ -121,7 +122,7 @@ static void test_syntax_error_position(void **state)
 
 	fixture_only(f, "{\n  \"enabled\": true\n  \"backend\": \"auto\"\n}");
 	assert_true(policy_load(f->a, &f->in, &f->p, &f->e) < 0);
-	assert_non_null(strstr(f->e.text, "only.json:3:3: "));
+	assert_non_null(strstr(f->e.text, "only.json:3:12: "));
 	fixture_only(f, "{\"enabled\": tr\x01ue}");
 	assert_true(policy_load(f->a, &f->in, &f->p, &f->e) < 0);
 	assert_non_null(strstr(f->e.text, "only.json:1:15: "));
@@ -130,7 +131,8 @@ static void test_syntax_error_position(void **state)
 static void test_type_errors(void **state)
 {
 	static const struct bad bad[] = {
-		{ "{\"enabled\": \"true\"}", "1:13: enabled: must be true or false, without quotes" },
+		{ "{\"enabled\": \"true\"}",
+		  "1:13: enabled: must be true or false, without quotes" },
 		{ "enabled: 1", "1:10: enabled: must be true or false" },
 		{ "enabled: {}", "1:10: enabled: must be true or false" },
 		{ "limits: {cpu: -1}", "1:15: limits.cpu: must be a number that is not negative" },
@@ -139,7 +141,8 @@ static void test_type_errors(void **state)
 		  "2:11: limits.memory: must be a size like \"512m\" or a number of bytes" },
 		{ "limits: {pids: 1.5}",
 		  "1:16: limits.pids: must be a whole number that is not negative" },
-		{ "limits: {memory: 99999999999g}", "1:18: limits.memory: 99999999999g is too large" },
+		{ "limits: {memory: 99999999999g}",
+		  "1:18: limits.memory: 99999999999g is too large" },
 		{ "network: {httpProxyPort: 65536}",
 		  "1:26: network.httpProxyPort: 65536 is too large" },
 		{ "network: {publish: [80, 0]}",
@@ -157,9 +160,11 @@ static void test_type_errors(void **state)
 		  "1:28: environment.set: \"A=B\" is not a name for a variable" },
 		{ "excludedCommands: ['']", "1:20: excludedCommands: must not be empty" },
 		{ "network: {deniedResolvedAddresses: [a.example]}",
-		  "1:37: network.deniedResolvedAddresses: \"a.example\" is not an address or network" },
+		  "1:37: network.deniedResolvedAddresses: \"a.example\" is not an address or "
+		  "network" },
 		{ "network: {parentProxy: {http: 'socks://x'}}",
-		  "1:31: network.parentProxy.http: \"socks://x\" must begin with http:// or https://" },
+		  "1:31: network.parentProxy.http: \"socks://x\" must begin with http:// or "
+		  "https://" },
 		{ "locked: [enabled]", "1:9: locked: only the managed settings can lock" },
 	};
 
@@ -172,7 +177,8 @@ static void test_path_errors(void **state)
 		{ "filesystem: {denyRead: [~root/x]}",
 		  "1:25: filesystem.denyRead: ~ stands for your own home directory only" },
 		{ "filesystem: {denyRead: ['$HOME/x']}",
-		  "1:25: filesystem.denyRead: variables are not expanded (write ~ for the home directory)" },
+		  "1:25: filesystem.denyRead: variables are not expanded (write ~ for the home "
+		  "directory)" },
 		{ "filesystem: {denyRead: [{literal: true}]}",
 		  "1:25: filesystem.denyRead: \"path\" is missing" },
 		{ "filesystem: {denyRead: [{path: a, glob: true}]}",
@@ -180,7 +186,8 @@ static void test_path_errors(void **state)
 		{ "filesystem: {denyRead: [{path: a, literal: 'x'}]}",
 		  "1:44: filesystem.denyRead: \"literal\" must be true or false" },
 		{ "filesystem: {protectNames: [/etc]}",
-		  "1:29: filesystem.protectNames: \"/etc\" must be a name, not a path (see denyWrite)" },
+		  "1:29: filesystem.protectNames: \"/etc\" must be a name, not a path (see "
+		  "denyWrite)" },
 		{ "filesystem: {protectNames: ['*']}",
 		  "1:29: filesystem.protectNames: \"*\" would protect everything" },
 		{ "filesystem: {protectNames: [a/../b]}",
@@ -188,7 +195,8 @@ static void test_path_errors(void **state)
 		{ "filesystem: {protectNames: ['a*']}",
 		  "1:29: filesystem.protectNames: \"a*\": * must be a whole part" },
 		{ "filesystem: {unprotect: [.vscod]}",
-		  "1:26: filesystem.unprotect: \".vscod\" is not protected (did you mean \".vscode\"?)" },
+		  "1:26: filesystem.unprotect: \".vscod\" is not protected (did you mean "
+		  "\".vscode\"?)" },
 	};
 
 	check_bad(*state, bad, ARRAY_LEN(bad));
@@ -197,23 +205,24 @@ static void test_path_errors(void **state)
 static void test_did_you_mean(void **state)
 {
 	static const struct bad bad[] = {
-		{ "{\"netwrok\": {}}", "1:2: netwrok: unknown key" },
-		{ "network:\n  allowedDomain: []",
-		  "2:3: network.allowedDomain: unknown key (did you mean \"network.allowedDomains\"?)" },
+		{ "{\"netwrok\": {}}", "1:2: netwrok: unknown key (did you mean \"network\"?)" },
+		{ "network:\n  allowedDomain: []", "2:3: network.allowedDomain: unknown key (did "
+						   "you mean \"network.allowedDomains\"?)" },
 		/* right name, wrong object */
 		{ "allowWrite: [x]",
 		  "1:1: allowWrite: unknown key (did you mean \"filesystem.allowWrite\"?)" },
-		{ "filesystem: {deniedDomains: []}",
-		  "1:14: filesystem.deniedDomains: unknown key (did you mean \"network.deniedDomains\"?)" },
+		{ "filesystem: {deniedDomains: []}", "1:14: filesystem.deniedDomains: unknown key "
+						     "(did you mean \"network.deniedDomains\"?)" },
 		{ "enable: true", "1:1: enable: unknown key (did you mean \"enabled\"?)" },
 		{ "zzzzzzzz: 1", "1:1: zzzzzzzz: unknown key" },
 		/* dotted names are for options */
 		{ "network.mode: none",
-		  "1:1: network.mode: unknown key (did you mean \"network.mode\"?)" },
+		  "1:1: network.mode: in a file, write one object inside the other" },
 		{ "network: {mode: allowlists}",
-		  "1:17: network.mode: \"allowlists\" is none of none, allowlist, host (did you mean \"allowlist\"?)" },
-		{ "backend: x",
-		  "1:10: backend: \"x\" is none of auto, native, bwrap, landlock, seatbelt, podman, docker, none" },
+		  "1:17: network.mode: \"allowlists\" is none of none, allowlist, host (did you "
+		  "mean \"allowlist\"?)" },
+		{ "backend: x", "1:10: backend: \"x\" is none of auto, native, bwrap, landlock, "
+				"seatbelt, podman, docker, none" },
 	};
 
 	check_bad(*state, bad, ARRAY_LEN(bad));
@@ -224,13 +233,16 @@ static void test_sandbox_runtime_keys(void **state)
 {
 	struct fixture *f = *state;
 
-	fixture_only(f,
-		     "{\"network\": {\"allowedDomains\": [\"a.example\"], \"deniedDomains\": [\"b.example\"],"
-		     " \"deniedDomainReasons\": {\"b.example\": \"not here\"}, \"allowMachLookup\": [\"x\"],"
-		     " \"tlsTerminate\": null, \"refuseOpaqueTunnels\": false},"
-		     "\"filesystem\": {\"denyRead\": [], \"allowWrite\": [\".\"], \"denyWrite\": [], \"disabled\": false},"
-		     "\"ripgrep\": {\"command\": \"rg\", \"args\": [1]}, \"windows\": {\"a\": {}}, \"credentials\": {},"
-		     "\"ignoreViolations\": {\"*\": [\"/usr\"], \"npm\": []}, \"seccomp\": {}}");
+	fixture_only(f, "{\"network\": {\"allowedDomains\": [\"a.example\"], \"deniedDomains\": "
+			"[\"b.example\"],"
+			" \"deniedDomainReasons\": {\"b.example\": \"not here\"}, "
+			"\"allowMachLookup\": [\"x\"],"
+			" \"tlsTerminate\": null, \"refuseOpaqueTunnels\": false},"
+			"\"filesystem\": {\"denyRead\": [], \"allowWrite\": [\".\"], "
+			"\"denyWrite\": [], \"disabled\": false},"
+			"\"ripgrep\": {\"command\": \"rg\", \"args\": [1]}, \"windows\": {\"a\": "
+			"{}}, \"credentials\": {},"
+			"\"ignoreViolations\": {\"*\": [\"/usr\"], \"npm\": []}, \"seccomp\": {}}");
 	fixture_load(f);
 	assert_string_equal(f->p->network.denied.v[0].reason, "not here");
 	assert_int_equal(f->p->ignore.n, 1);
@@ -266,7 +278,8 @@ static void test_options(void **state)
 	fixture_write(f, "home/proj/hosts",
 		      "# list\n\n a.example  # one\r\n*.b.example:443\nbad_/host\n");
 	fixture_option(f, "network.allowedDomains", "x.example,,10.0.0.0/8,@hosts");
-	fixture_fails(f, "@/home/proj/hosts:5:1: network.allowedDomains: '/' is not allowed in a host");
+	fixture_fails(f, "@/home/proj/hosts:5:1: network.allowedDomains: '/' is only allowed after "
+			 "an IP address: rules match hosts, not paths");
 	fixture_write(f, "home/proj/hosts", "# list\n\n a.example  # one\r\n*.b.example:443");
 	fixture_option(f, "environment.set", "A=1=2");
 	fixture_option(f, "environment.set", "CI");
@@ -310,8 +323,8 @@ static void test_many_rules(void **state)
 	f->in.only_len = text.len;
 	start = now_ms();
 	fixture_load(f);
-	/* 40 ms here; what must not happen is quadratic time */
-	assert_true(now_ms() - start < 1000);
+	/* 22 ms here, more with a sanitizer; what must not happen is quadratic time */
+	assert_true(now_ms() - start < 500);
 	assert_hidden(f, "home/secret/9999/file/x");
 	assert_readable(f, "home/secret/10000/file");
 	assert_int_equal(f->p->fs.rules.v[f->p->fs.rules.n - 1].origin.line, 10001);
@@ -328,9 +341,13 @@ static void test_table(void **state)
 		assert_int_equal(setting_find(s->key), (int)i);
 		assert_non_null(s->help);
 		assert_int_equal(s->type == SETTING_ENUM, s->values != NULL);
-		if (dot)
-			assert_true(setting_is_group(
-				strndupa(s->key, (size_t)(dot - s->key))));
+		if (dot) {
+			_cleanup_free_ char *group = strndup(s->key, (size_t)(dot - s->key));
+
+			assert_true(setting_is_group(group));
+			if (s->type != SETTING_ACCEPTED)
+				assert_string_equal(setting_suggest(group), group);
+		}
 		assert_false(setting_is_group(s->key));
 		/* a group that was left is not entered again */
 		for (size_t k = i + 2; dot && k < settings_count; k++) {

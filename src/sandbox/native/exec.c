@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -17,6 +18,9 @@
 #include "base/sys.h"
 #include "sandbox/native/native.h"
 #include "sandbox/native/seccomp.h"
+
+/* NEW_LISTENER, and WAIT_KILLABLE_RECV: a signal must not restart a call that was performed */
+#define LISTENER_FLAGS ((1u << 3) | (1u << 5))
 
 /* The command leads its own process group; on a terminal, the foreground one. */
 static void take_terminal(int tty)
@@ -33,16 +37,50 @@ static void take_terminal(int tty)
 	(void)sigprocmask(SIG_SETMASK, &old, NULL);
 }
 
-static int load_filter(struct error *e)
+/* The notification descriptor goes to the supervisor, who starts the broker with it. */
+static int send_listener(int sock, int listener)
+{
+	char byte = 0;
+	struct iovec data = { &byte, 1 };
+	union {
+		struct cmsghdr header;
+		char space[CMSG_SPACE(sizeof(int))];
+	} control = { 0 };
+	struct msghdr msg = { .msg_iov = &data,
+			      .msg_iovlen = 1,
+			      .msg_control = control.space,
+			      .msg_controllen = sizeof(control.space) };
+	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
+
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(c), &listener, sizeof(int));
+	return sendmsg(sock, &msg, MSG_NOSIGNAL) < 0 ? -errno : 0;
+}
+
+static int load_filter(bool notify, int sock, struct error *e)
 {
 	struct sock_filter filter[SECCOMP_FILTER_MAX];
-	int n = seccomp_build(seccomp_native_arch(), NULL, filter, SECCOMP_FILTER_MAX, e);
-	int r;
+	struct seccomp_options options = SECCOMP_OPTIONS_DEFAULT;
+	int n, r;
 
+	options.notify = notify;
+	n = seccomp_build(seccomp_native_arch(), &options, filter, SECCOMP_FILTER_MAX, e);
 	if (n < 0)
 		return n;
-	r = seccomp_load(filter, (size_t)n, 0);
-	return r < 0 ? error_set(e, -r, "cannot load the system call filter: %s", strerror(-r)) : 0;
+	r = seccomp_load(filter, (size_t)n, notify ? LISTENER_FLAGS : 0);
+	if (r < 0 && notify)
+		return error_set(e, -r, "cannot watch the system calls of the command: %s%s",
+				 strerror(-r),
+				 r == -EBUSY ? " (another sandbox around this one does)" : "");
+	if (r < 0)
+		return error_set(e, -r, "cannot load the system call filter: %s", strerror(-r));
+	if (!notify)
+		return 0;
+	n = send_listener(sock, r);
+	fd_close(r);
+	return n < 0 ? error_set(e, -n, "cannot reach the supervisor: %s", strerror(-n)) : 0;
 }
 
 static const char *env_value(char *const *env, const char *name)
@@ -90,11 +128,14 @@ static int search_exec(char *const *argv, char *const *env)
 	while (argv[0][0]) {
 		size_t len = strcspn(path, ":");
 		char file[PATH_MAX];
-		int n = snprintf(file, sizeof(file), "%.*s%s%s", (int)len, path, len ? "/" : "",
-				 argv[0]);
-		int failed = n > 0 && (size_t)n < sizeof(file) ? try_exec(file, argv, env)
-							       : ENAMETOOLONG;
+		int failed = ENAMETOOLONG;
 
+		if (len + strlen(argv[0]) + 2 <= sizeof(file)) {
+			memcpy(file, path, len);
+			file[len] = '/';
+			memcpy(file + len + (len > 0), argv[0], strlen(argv[0]) + 1);
+			failed = try_exec(file, argv, env);
+		}
 		if (failed == EACCES)
 			err = EACCES; /* remembered, but a later directory may do */
 		else if (failed != ENOENT && failed != ENOTDIR && failed != ENAMETOOLONG)
@@ -135,9 +176,9 @@ _Noreturn void native_exec(const struct plan *plan, const struct native_command 
 	if (r == 0 && plan->landlock)
 		r = native_landlock(plan, &e);
 	if (r == 0)
-		r = load_filter(&e);
+		r = load_filter(plan->n_guarded > 0, errors, &e);
 	if (r == 0)
 		(void)exec_failure(search_exec(cmd->argv, plan->env), cmd->argv[0], &e);
-	(void)!fd_write_all(errors, &e, sizeof(e));
+	(void)!send(errors, &e, sizeof(e), MSG_NOSIGNAL);
 	_exit(e.exit_code ? e.exit_code : 125);
 }

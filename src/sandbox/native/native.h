@@ -7,8 +7,10 @@
  *
  * The supervisor talks to init over `control` (SOCK_SEQPACKET): orders go in,
  * events come out. When the supervisor dies the socket reports end of file and
- * init leaves, which ends everything inside. Set-up failures arrive on `errors`
- * as a struct error; end of file there means that the command was executed.
+ * init leaves, which ends everything inside. `errors` (also SOCK_SEQPACKET) carries
+ * a struct error when set-up failed, and the notification descriptor of the
+ * system call filter when names are guarded (a byte with SCM_RIGHTS); end of file
+ * means that the command was executed.
  */
 #pragma once
 

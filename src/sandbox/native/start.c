@@ -106,7 +106,7 @@ static _Noreturn void child_main(const struct plan *plan, const struct native_co
 	if (r == 0)
 		r = native_init(plan, cmd, control, errors, mask, &e);
 	if (r < 0)
-		(void)!fd_write_all(errors, &e, sizeof(e));
+		(void)!send(errors, &e, sizeof(e), MSG_NOSIGNAL);
 	_exit(125);
 }
 
@@ -124,12 +124,12 @@ int native_start(const struct plan *plan, const struct native_command *cmd,
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, control) < 0)
 		return error_set(e, errno, "cannot make a socket: %s", strerror(errno));
-	if (pipe2(errors, O_CLOEXEC) < 0) {
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, errors) < 0) {
 		int err = errno;
 
 		fd_close(control[0]);
 		fd_close(control[1]);
-		return error_set(e, err, "cannot make a pipe: %s", strerror(err));
+		return error_set(e, err, "cannot make a socket: %s", strerror(err));
 	}
 	pid = sys_clone3(&args);
 	if (pid == 0) {

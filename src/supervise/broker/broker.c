@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -54,13 +55,13 @@ static void fill_process(const struct call *c, struct violation *v)
 	v->pid = inner_pid(c);
 	(void)snprintf(path, sizeof(path), "%d/comm", c->tid);
 	if (fd_read_file(c->b->proc, path, 64, &name, NULL) == 0)
-		(void)snprintf(v->process, sizeof(v->process), "%.*s", (int)strcspn(name, "\n"),
-			       name);
+		memcpy(v->process, name, strnlen(name, sizeof(v->process) - 1));
+	v->process[strcspn(v->process, "\n")] = '\0';
 }
 
 static void send_violation(const struct call *c, struct violation *v, const char *path)
 {
-	(void)snprintf(v->path, sizeof(v->path), "%s", path);
+	(void)strncpy(v->path, path, sizeof(v->path) - 1);
 	fill_process(c, v);
 	/* a full socket loses the report, never the decision */
 	(void)!send(c->b->reports, v, sizeof(*v), MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -82,8 +83,12 @@ void call_report(const struct call *c, enum violation_kind kind, const char *pat
 		(void)snprintf(v.rule, sizeof(v.rule), "protected name %s",
 			       why->protected->pattern);
 		set_source(&v, &why->protected->origin);
+	} else if (why->rule) {
+		(void)snprintf(v.rule, sizeof(v.rule), "filesystem.denyWrite");
+		set_source(&v, &why->rule->origin);
 	} else {
-		(void)snprintf(v.rule, sizeof(v.rule), "protected git directory");
+		(void)snprintf(v.rule, sizeof(v.rule), "protected git %s",
+			       why->git_config ? "configuration" : "directory");
 		(void)snprintf(v.source, sizeof(v.source), "default");
 	}
 	(void)snprintf(v.reason, sizeof(v.reason), "%s", why->reason ? why->reason : "");
@@ -94,11 +99,10 @@ void call_report_outside(const struct call *c, enum violation_kind kind, const s
 {
 	struct violation v = { .kind = kind };
 	struct decision d;
-	char path[VIOLATION_PATH_MAX];
+	char path[PLACE_TEXT_MAX];
 	const struct plan *plan = c->b->plan;
 
-	(void)snprintf(path, sizeof(path), "%s/%s", strcmp(p->path, "/") == 0 ? "" : p->path,
-		       p->name);
+	place_text(p, path);
 	for (size_t i = 0; i < plan->n_writable; i++) {
 		if (path_within(path, plan->writable[i]))
 			return;
@@ -106,7 +110,8 @@ void call_report_outside(const struct call *c, enum violation_kind kind, const s
 	policy_decide_path(c->b->policy, ACCESS_WRITE, path, &d);
 	if (d.verdict == VERDICT_ALLOW)
 		return;
-	(void)snprintf(v.rule, sizeof(v.rule), "filesystem.%s", d.rule ? "denyWrite" : "allowWrite");
+	(void)snprintf(v.rule, sizeof(v.rule), "filesystem.%s",
+		       d.rule ? "denyWrite" : "allowWrite");
 	if (d.rule)
 		set_source(&v, &d.rule->origin);
 	else
@@ -119,16 +124,24 @@ static void serve(struct broker *b)
 {
 	struct seccomp_notif n;
 	struct seccomp_notif_resp resp;
+	struct pollfd ready = { .fd = b->listener, .events = POLLIN };
 
 	for (;;) {
 		struct call c = { .b = b, .n = &n, .args = (const uint64_t *)n.data.args };
 		int answer;
 
+		/* RECV alone would wait for ever once everybody inside is gone; poll hears that */
+		if (poll(&ready, 1, -1) < 0 && errno != EINTR)
+			return;
+		if (ready.revents & (POLLHUP | POLLERR | POLLNVAL))
+			return;
+		if (!(ready.revents & POLLIN))
+			continue;
 		memset(&n, 0, sizeof(n));
 		if (ioctl(b->listener, SECCOMP_IOCTL_NOTIF_RECV, &n) < 0) {
 			if (errno == EINTR || errno == ENOENT)
 				continue; /* the caller was killed before we looked */
-			return;		  /* nobody is left to ask */
+			return; /* nobody is left to ask */
 		}
 		c.tid = (pid_t)n.pid;
 		answer = broker_answer(&c);

@@ -28,9 +28,9 @@ struct broker_setup {
 	const struct policy *policy;
 	const struct plan *plan;
 	int listener; /* seccomp notification descriptor */
-	int pidfd;    /* init of the sandbox: whose namespaces to join */
-	int reports;  /* SOCK_SEQPACKET: a struct violation per denial */
-	int lock;     /* file locked around decisions on git directories; shared by sandboxes; -1 = none */
+	int pidfd; /* init of the sandbox: whose namespaces to join */
+	int reports; /* SOCK_SEQPACKET: a struct violation per denial */
+	int lock; /* file locked around decisions on git directories; shared by sandboxes; -1 = none */
 };
 
 enum violation_kind {
@@ -41,6 +41,7 @@ enum violation_kind {
 	VIOLATION_MODE, /* chmod, chown, times, attributes */
 	VIOLATION_READ,
 	VIOLATION_EXEC,
+	VIOLATION_LATER, /* not a denial: a file was made or changed that runs later outside */
 	VIOLATION_KIND_MAX_,
 };
 
@@ -49,7 +50,7 @@ enum violation_kind {
 /* What was refused, as it travels from the broker to the supervisor. */
 struct violation {
 	int32_t kind; /* enum violation_kind */
-	int32_t pid;  /* as the command sees it */
+	int32_t pid; /* as the command sees it */
 	char process[16];
 	char rule[64]; /* setting that decided: "filesystem.allowWrite", "protected name .envrc" */
 	char source[256]; /* where the rule came from */

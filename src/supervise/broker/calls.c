@@ -47,8 +47,8 @@
  */
 static bool is_special(const struct place *p)
 {
-	static const char *const names[] = { "config", "config.worktree", "hooks",
-					     "commondir", "objects", "refs" };
+	static const char *const names[] = { "config",    "config.worktree", "hooks",
+					     "commondir", "objects",         "refs" };
 
 	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
 		if (strcmp(p->name, names[i]) == 0)
@@ -73,11 +73,6 @@ static void unlock_git(const int *lock)
 }
 #define _cleanup_lock_ __attribute__((cleanup(unlock_git)))
 
-static void place_text(const struct place *p, char *ret, size_t size)
-{
-	(void)snprintf(ret, size, "%s/%s", strcmp(p->path, "/") == 0 ? "" : p->path, p->name);
-}
-
 /* Ask about one place; a refusal is reported. */
 static int ask(const struct call *c, const struct place *p, enum guard_op op, bool directory,
 	       enum violation_kind kind, struct guard_answer *ret)
@@ -91,7 +86,7 @@ static int ask(const struct call *c, const struct place *p, enum guard_op op, bo
 		.directory = directory,
 		.creates = kind == VIOLATION_CREATE,
 	};
-	char path[VIOLATION_PATH_MAX];
+	char path[PLACE_TEXT_MAX];
 
 	guard_ask(c->b->guard, &q, ret);
 	if (ret->allowed && ret->way == GUARD_BIRTH) {
@@ -104,7 +99,7 @@ static int ask(const struct call *c, const struct place *p, enum guard_op op, bo
 	}
 	if (ret->allowed)
 		return 0;
-	place_text(p, path, sizeof(path));
+	place_text(p, path);
 	call_report(c, kind, path, ret);
 	return -EACCES;
 }
@@ -140,8 +135,8 @@ static int open_place(const struct place *p, const struct opening *o)
 /* Guard and open, following a final symlink by hand. A descriptor, or an answer. */
 static int open_guarded(struct call *c, struct place *p, const struct opening *o)
 {
-	bool follow = !(o->flags & O_NOFOLLOW) &&
-		      (o->flags & (O_CREAT | O_EXCL)) != (O_CREAT | O_EXCL);
+	bool follow =
+		!(o->flags & O_NOFOLLOW) && (o->flags & (O_CREAT | O_EXCL)) != (O_CREAT | O_EXCL);
 
 	for (unsigned hops = 0; hops < SYMLINK_HOPS_MAX; hops++) {
 		bool creates = (o->flags & O_CREAT) != 0;
@@ -298,7 +293,8 @@ static int open_unnamed(struct call *c, int dirfd, const char *path, const struc
 	if (dir < 0 || fd_path(c->b, dir, real) < 0 || !guarded_root(c->b, real))
 		return ANSWER_CONTINUE;
 	adopt_umask(c);
-	fd = sys_openat2(dir, ".", (uint64_t)((unsigned)o->flags & (unsigned)OPEN_FLAGS) | O_CLOEXEC,
+	fd = sys_openat2(dir, ".",
+			 (uint64_t)((unsigned)o->flags & (unsigned)OPEN_FLAGS) | O_CLOEXEC,
 			 o->mode & 07777, SYS_RESOLVE_NO_SYMLINKS);
 	return deliver(c, fd, o->flags | O_NONBLOCK); /* nothing to take back */
 }
@@ -460,7 +456,8 @@ static int do_bind(struct call *c)
 	if (fchdir(p.parent) < 0)
 		return -errno;
 	r = bind(sock, (const struct sockaddr *)&addr, sizeof(addr)) < 0 ? -errno : 0;
-	(void)fchdir(c->b->root);
+	if (fchdir(c->b->root) < 0)
+		abort(); /* never go on from a place of the command's choice */
 	return r;
 }
 
@@ -573,9 +570,9 @@ static int rename_guarded(struct call *c, const struct place *from, const struct
 	if (why.way == GUARD_CONFIG) {
 		r = flags ? -EACCES : install_config(c, from, to, &why);
 		if (r == -EACCES) {
-			char path[VIOLATION_PATH_MAX];
+			char path[PLACE_TEXT_MAX];
 
-			place_text(to, path, sizeof(path));
+			place_text(to, path);
 			call_report(c, VIOLATION_RENAME, path, &why);
 		}
 		return r;

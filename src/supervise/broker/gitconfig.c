@@ -10,9 +10,9 @@
 #include "base/text.h"
 
 struct entry {
-	const char *key;   /* section[.subsection].name, section and name in lower case */
+	const char *key; /* section[.subsection].name, section and name in lower case */
 	const char *value; /* NULL for a name without "=" */
-	bool used;	   /* matched by an entry of the other file */
+	bool used; /* matched by an entry of the other file */
 };
 
 struct entries {
@@ -234,8 +234,8 @@ static bool authority_harmless(const char *s)
 
 bool gitconfig_url_harmless(const char *url)
 {
-	static const char *const schemes[] = { "http", "https", "ssh", "git", "file", "git+ssh",
-					       "ssh+git" };
+	static const char *const schemes[] = { "http", "https",   "ssh",    "git",
+					       "file", "git+ssh", "ssh+git" };
 	const char *colon = strchr(url, ':'), *slash = strchr(url, '/');
 
 	for (const char *c = url; *c; c++) {
@@ -296,7 +296,8 @@ static const char *judge(struct arena *a, const struct entry *e,
 	for (size_t i = 0; i < ARRAY_LEN(harmless); i++) {
 		if (!key_is(e->key, harmless[i].section, harmless[i].names))
 			continue;
-		if (harmless[i].check == CHECK_URL && (!e->value || !gitconfig_url_harmless(e->value)))
+		if (harmless[i].check == CHECK_URL &&
+		    (!e->value || !gitconfig_url_harmless(e->value)))
 			return "this URL makes git run a program";
 		if (harmless[i].check == CHECK_WORKTREE && !worktree_harmless(a, e->value, place))
 			return "makes git work in another directory";
@@ -315,7 +316,8 @@ static bool take_known(struct entries *before, const struct entry *e)
 	for (size_t i = 0; i < before->n; i++) {
 		struct entry *old = &before->v[i];
 
-		if (!old->used && strcmp(old->key, e->key) == 0 && same_value(old->value, e->value)) {
+		if (!old->used && strcmp(old->key, e->key) == 0 &&
+		    same_value(old->value, e->value)) {
 			old->used = true;
 			return true;
 		}

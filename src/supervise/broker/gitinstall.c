@@ -63,7 +63,7 @@ int install_config(struct call *c, const struct place *from, const struct place 
 		before = NULL;
 	r = strlen(after) == len ? gitconfig_check(before, after, &place, &finding) : -EINVAL;
 	if (r < 0) {
-		(void)snprintf(reason, sizeof(reason), "git configuration key %s: %s",
+		(void)snprintf(reason, sizeof(reason), "git configuration key %.60s: %.70s",
 			       finding.key, finding.reason);
 		why->reason = reason;
 		return -EACCES;

@@ -26,6 +26,8 @@ struct territory {
 
 struct guard {
 	const struct policy *p;
+	bool has_deny_rules;
+	bool hooks_lifted, config_lifted, commondir_lifted; /* by filesystem.unprotect */
 	struct territory *v; /* open addressing, power of two */
 	size_t n, cap;
 };
@@ -35,6 +37,17 @@ struct guard *guard_new(struct arena *a, const struct policy *p)
 	struct guard *g = arena_alloc(a, sizeof(*g));
 
 	g->p = p;
+	for (size_t i = 0; i < p->fs.rules.n; i++)
+		g->has_deny_rules |= p->fs.rules.v[i].access == ACCESS_WRITE &&
+				     p->fs.rules.v[i].verdict == VERDICT_DENY;
+	g->config_lifted = p->fs.allow_git_config;
+	for (size_t i = 0; i < p->fs.n_protected; i++) {
+		const struct protected_name *name = &p->fs.protected[i];
+
+		g->hooks_lifted |= name->lifted && strcmp(name->pattern, ".git/hooks") == 0;
+		g->config_lifted |= name->lifted && strcmp(name->pattern, ".git/config") == 0;
+		g->commondir_lifted |= name->lifted && strcmp(name->pattern, ".git/commondir") == 0;
+	}
 	return g;
 }
 
@@ -65,7 +78,9 @@ static size_t slot_of(const struct guard *g, const struct territory *t)
 
 static bool grow(struct guard *g)
 {
-	struct guard bigger = { .p = g->p, .cap = g->cap ? g->cap * 2 : 256 };
+	struct guard bigger = *g;
+
+	bigger.cap = g->cap ? g->cap * 2 : 256;
 
 	if (g->n * 2 < g->cap)
 		return true;
@@ -78,7 +93,6 @@ static bool grow(struct guard *g)
 		if (g->v[i].ino)
 			bigger.v[slot_of(&bigger, &g->v[i])] = g->v[i];
 	}
-	bigger.n = g->n;
 	free(g->v);
 	*g = bigger;
 	return true;
@@ -174,8 +188,9 @@ static bool is_new_worktree(const struct guard_question *q)
 static void ask_config(const struct guard *g, const struct guard_question *q,
 		       struct guard_answer *ret)
 {
-	if (g->p->fs.allow_git_config || q->op == GUARD_RENAME_FROM)
+	if (g->config_lifted || q->op == GUARD_RENAME_FROM)
 		return;
+	ret->git_config = true;
 	if (q->op == GUARD_RENAME_TO && !q->directory)
 		ret->way = GUARD_CONFIG;
 	else
@@ -189,7 +204,7 @@ static void ask_git(const struct guard *g, const struct guard_question *q, struc
 	const char *name = q->name;
 	bool objects = strcmp(name, "objects") == 0;
 
-	if (strstr(q->path, "/hooks") && inside_hooks(q)) {
+	if (!g->hooks_lifted && strstr(q->path, "/hooks") && inside_hooks(q)) {
 		if (!(text_ends(name, ".sample") && q->op == GUARD_WRITE) &&
 		    q->op != GUARD_RENAME_FROM)
 			deny(ret, "git runs the files in its hooks directory");
@@ -201,10 +216,10 @@ static void ask_git(const struct guard *g, const struct guard_question *q, struc
 		if (guard_is_git_dir(q->parent))
 			ask_config(g, q, ret);
 	} else if (strcmp(name, "hooks") == 0) {
-		if (q->op != GUARD_MAKE_DIR && q->op != GUARD_RENAME_FROM &&
+		if (!g->hooks_lifted && q->op != GUARD_MAKE_DIR && q->op != GUARD_RENAME_FROM &&
 		    guard_is_git_dir(q->parent))
 			deny(ret, "git runs the files in its hooks directory");
-	} else if (strcmp(name, "commondir") == 0) {
+	} else if (strcmp(name, "commondir") == 0 && !g->commondir_lifted) {
 		if (q->op == GUARD_WRITE && q->creates && is_new_worktree(q))
 			ret->way = GUARD_COMMONDIR;
 		else if (q->op != GUARD_RENAME_FROM && has(q->parent, "HEAD"))
@@ -236,13 +251,17 @@ static bool same_component(const char *pattern, size_t n, const char *name, size
 }
 
 /*
- * Where the pattern's first component stands on path/name: how many levels above
- * `name`; -1 when the pattern does not cover it.
+ * Where the pattern's first component stands on the path: how many levels above the
+ * last component; -1 when the pattern does not cover it. It may begin above the
+ * writable directory (`top` components deep) but must end below it: a rule that
+ * allows writing to the very thing is taken at its word.
  */
-static int pattern_start(const char *pattern, const char *rest, unsigned depth)
+static int pattern_start(const char *pattern, const char *path, unsigned depth, unsigned top)
 {
-	for (unsigned skip = 0; skip < depth; skip++) {
-		const char *p = pattern, *s = rest;
+	unsigned length = pattern_length(pattern);
+
+	for (unsigned skip = 0; skip + length <= depth; skip++) {
+		const char *p = pattern, *s = path;
 
 		while (*p && *s) {
 			size_t n = strcspn(p, "/"), m = strcspn(s, "/");
@@ -252,9 +271,10 @@ static int pattern_start(const char *pattern, const char *rest, unsigned depth)
 			p += n + (p[n] == '/');
 			s += m + (s[m] == '/');
 		}
-		if (!*p)
+		if (!*p && skip + length > top)
 			return (int)(depth - 1 - skip);
-		rest += strcspn(rest, "/") + 1;
+		path += strcspn(path, "/");
+		path += *path == '/';
 	}
 	return -1;
 }
@@ -267,34 +287,32 @@ static bool begins_pattern(const char *pattern, const char *name)
 	return strncmp(pattern, name, n) == 0 && pattern[n] == '/';
 }
 
-static void ask_names(const struct guard *g, const struct guard_question *q,
+/* Git's own names are guarded in whatever is a git directory, not where it is called .git. */
+static bool judged_by_content(const char *pattern)
+{
+	return text_starts(pattern, ".git/") && strcmp(pattern, ".git/info/attributes") != 0;
+}
+
+static void ask_names(const struct guard *g, const struct guard_question *q, const char *path,
 		      struct guard_answer *ret)
 {
-	char rest[PATH_MAX + NAME_MAX + 2];
-	size_t top = strcmp(q->root, "/") == 0 ? 0 : strlen(q->root);
-	const char *below = q->path + top + (q->path[top] == '/');
-	int n = snprintf(rest, sizeof(rest), "%s%s%s", below, *below ? "/" : "", q->name);
-	unsigned depth;
+	const char *rest = path + 1;
+	unsigned depth = pattern_length(rest), top = path_depth(q->root);
 
-	if (n < 0 || (size_t)n >= sizeof(rest)) {
-		deny(ret, "the path is too long to judge");
-		return;
-	}
-	depth = pattern_length(rest);
 	for (size_t i = 0; i < g->p->fs.n_protected; i++) {
 		const struct protected_name *name = &g->p->fs.protected[i];
 		int start;
 
-		if (name->lifted || text_starts(name->pattern, ".git/"))
-			continue; /* the latter are judged by content */
-		start = pattern_start(name->pattern, rest, depth);
-		if (start < 0 && (q->op == GUARD_MAKE_OTHER ||
-				  (q->op == GUARD_RENAME_TO && q->directory)) &&
+		if (name->lifted || judged_by_content(name->pattern))
+			continue;
+		start = pattern_start(name->pattern, rest, depth, top);
+		if (start < 0 &&
+		    (q->op == GUARD_MAKE_OTHER || (q->op == GUARD_RENAME_TO && q->directory)) &&
 		    begins_pattern(name->pattern, q->name))
 			start = 0;
 		if (start < 0)
 			continue;
-		if (!name->locked && (unsigned)start + 1 < depth) {
+		if (!name->locked && depth - 1 - (unsigned)start > top) {
 			/* new territory: the directory that holds the first component */
 			_cleanup_fd_ int holder = open_above(q->parent, (unsigned)start);
 
@@ -307,12 +325,32 @@ static void ask_names(const struct guard *g, const struct guard_question *q,
 	}
 }
 
+/* denyWrite rules: paths and patterns, of names that may not exist yet */
+static void ask_rules(const struct guard *g, const char *path, struct guard_answer *ret)
+{
+	struct decision d;
+
+	if (!g->has_deny_rules)
+		return;
+	policy_decide_path(g->p, ACCESS_WRITE, path, &d);
+	if (d.verdict == VERDICT_DENY && d.rule && d.rule->verdict == VERDICT_DENY) {
+		ret->rule = d.rule;
+		deny(ret, d.reason);
+	}
+}
+
 void guard_ask(struct guard *g, const struct guard_question *q, struct guard_answer *ret)
 {
+	char path[PATH_MAX + NAME_MAX + 2];
+
 	*ret = (struct guard_answer){ .allowed = true };
+	(void)snprintf(path, sizeof(path), "%s/%s", strcmp(q->path, "/") == 0 ? "" : q->path,
+		       q->name);
 	ask_git(g, q, ret);
+	if (ret->allowed)
+		ask_rules(g, path, ret);
 	if (ret->allowed && q->op != GUARD_RENAME_FROM)
-		ask_names(g, q, ret);
+		ask_names(g, q, path, ret);
 }
 
 static bool hooks_are_samples(int dirfd)
@@ -342,11 +380,11 @@ const char *guard_check_birth(const struct guard *g, const struct guard_question
 	struct gitconfig_place place = { .git_dir = q->path, .root = q->root };
 	struct gitconfig_finding finding;
 
-	if (!hooks_are_samples(q->parent))
+	if (!g->hooks_lifted && !hooks_are_samples(q->parent))
 		return "the directory would become a git directory, and holds hooks";
 	if (has(q->parent, "commondir") || has(q->parent, "config.worktree"))
 		return "the directory would become a git directory, and holds other configuration";
-	if (!has(q->parent, "config") || g->p->fs.allow_git_config)
+	if (!has(q->parent, "config") || g->config_lifted)
 		return NULL;
 	if (fd_read_file(q->parent, "config", GITCONFIG_MAX, &text, NULL) < 0 ||
 	    gitconfig_check(NULL, text, &place, &finding) < 0)

@@ -24,9 +24,9 @@
 #include "policy/policy.h"
 
 enum guard_op {
-	GUARD_WRITE,	   /* open for writing, or truncate; creates when `creates` */
+	GUARD_WRITE, /* open for writing, or truncate; creates when `creates` */
 	GUARD_MAKE_DIR,
-	GUARD_MAKE_OTHER,  /* symlink, node, socket, link target */
+	GUARD_MAKE_OTHER, /* symlink, node, socket, link target */
 	GUARD_RENAME_TO,
 	GUARD_RENAME_FROM, /* also the source of a link */
 };
@@ -34,26 +34,28 @@ enum guard_op {
 /* How an allowed operation is to be carried out. */
 enum guard_way {
 	GUARD_PLAIN,
-	GUARD_CONFIG,	 /* rename onto a git configuration: checked and installed as our own copy */
+	GUARD_CONFIG, /* rename onto a git configuration: checked and installed as our own copy */
 	GUARD_COMMONDIR, /* a new worktree's commondir: we write it ourselves */
-	GUARD_BIRTH,	 /* this mkdir makes the parent a git directory: check it first */
+	GUARD_BIRTH, /* this mkdir makes the parent a git directory: check it first */
 };
 
 struct guard_question {
-	int parent;	    /* O_PATH descriptor of the directory */
-	const char *path;   /* its path inside the sandbox, canonical */
-	const char *name;   /* last component */
-	const char *root;   /* the guarded writable directory it lies in */
+	int parent; /* O_PATH descriptor of the directory */
+	const char *path; /* its path inside the sandbox, canonical */
+	const char *name; /* last component */
+	const char *root; /* the guarded writable directory it lies in */
 	enum guard_op op;
-	bool directory;	    /* RENAME_TO: what is renamed is a directory */
-	bool creates;	    /* GUARD_WRITE with O_CREAT */
+	bool directory; /* RENAME_TO: what is renamed is a directory */
+	bool creates; /* GUARD_WRITE with O_CREAT */
 };
 
 struct guard_answer {
 	bool allowed;
 	enum guard_way way;
-	const char *reason;			/* when denied */
+	const char *reason; /* when denied */
 	const struct protected_name *protected; /* the pattern, if one decided */
+	const struct path_rule *rule; /* the denyWrite rule, if one decided */
+	bool git_config; /* it is about a git configuration */
 };
 
 struct guard;

@@ -2,8 +2,8 @@
 /* Between the files of the broker only. */
 #pragma once
 
-#include <linux/seccomp.h>
 #include <limits.h>
+#include <linux/seccomp.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -18,9 +18,8 @@ struct broker {
 	int listener, reports, lock;
 	int proc; /* the outer /proc, opened before the mount namespace was joined */
 	int root; /* the sandbox's root directory */
-	bool umask_used;	  /* the command has called umask(2) */
+	bool umask_used; /* the command has called umask(2) */
 	mode_t initial_umask;
-	unsigned umask_generation;
 };
 
 /* One call that waits for its answer. */
@@ -33,7 +32,7 @@ struct call {
 
 /* What to answer: >= 0 result, -errno, or one of these. */
 #define ANSWER_CONTINUE (-4096) /* let the kernel do it */
-#define ANSWER_SENT (-4097)	/* answered already, or somebody else will */
+#define ANSWER_SENT (-4097) /* answered already, or somebody else will */
 
 /*
  * A path of the command, taken apart: the directory that holds the last
@@ -44,12 +43,19 @@ struct place {
 	char path[PATH_MAX];
 	char name[NAME_MAX + 1];
 	const char *root; /* the guarded directory it lies in, NULL = not guarded */
-	bool slash;	  /* the path ended in a slash */
+	bool slash; /* the path ended in a slash */
 };
 
-#define PLACE_INIT { .parent = -1 }
+#define PLACE_INIT                                                                                 \
+	{                                                                                          \
+		.parent = -1                                                                       \
+	}
+
+#define PLACE_TEXT_MAX (PATH_MAX + NAME_MAX + 2)
 
 void place_done(struct place *p);
+/* The whole path; ret has PLACE_TEXT_MAX bytes. */
+void place_text(const struct place *p, char *ret);
 #define _cleanup_place_ __attribute__((cleanup(place_done)))
 
 /* Memory of the command: 0 or -errno. Strings longer than PATH_MAX are -ENAMETOOLONG. */

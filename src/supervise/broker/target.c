@@ -56,23 +56,19 @@ bool call_is_valid(const struct call *c)
 	return ioctl(c->b->listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &c->n->id) == 0;
 }
 
-static int open_proc(const struct call *c, const char *fmt, int number, int flags)
-{
-	char path[64];
-	int n = snprintf(path, sizeof(path), "%d/", c->tid), fd;
-
-	(void)snprintf(path + n, sizeof(path) - (size_t)n, fmt, number);
-	fd = openat(c->b->proc, path, flags | O_CLOEXEC);
-	return fd < 0 ? -errno : fd;
-}
-
 int call_open_base(const struct call *c, int dirfd, const char *path)
 {
+	char link[48];
+	int fd;
+
 	if (*path == '/')
 		return fcntl(c->b->root, F_DUPFD_CLOEXEC, 3);
 	if (dirfd == AT_FDCWD)
-		return open_proc(c, "cwd%.0d", 0, O_PATH | O_DIRECTORY);
-	return open_proc(c, "fd/%d", dirfd, O_PATH | O_DIRECTORY);
+		(void)snprintf(link, sizeof(link), "%d/cwd", c->tid);
+	else
+		(void)snprintf(link, sizeof(link), "%d/fd/%d", c->tid, dirfd);
+	fd = openat(c->b->proc, link, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
 }
 
 int call_take_fd(const struct call *c, int fd)
@@ -150,6 +146,12 @@ void place_done(struct place *p)
 {
 	fd_close(p->parent);
 	p->parent = -1;
+}
+
+void place_text(const struct place *p, char *ret)
+{
+	(void)snprintf(ret, PLACE_TEXT_MAX, "%s/%s", strcmp(p->path, "/") == 0 ? "" : p->path,
+		       p->name);
 }
 
 /* Split off the last component: *dir gets the rest ("" = the base itself). */

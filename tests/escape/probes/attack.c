@@ -8,10 +8,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
+#include <linux/fs.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -116,6 +118,21 @@ static int op_utimes(const struct target *t)
 static int op_setxattr(const struct target *t)
 {
 	return result(setxattr(t->path, "user.evil", "1", 1, 0));
+}
+
+static int op_chattr(const struct target *t)
+{
+	int fd = open(t->path, O_RDONLY | O_CLOEXEC), flags = 0, rc = 0;
+
+	if (fd < 0)
+		return -errno;
+	if (ioctl(fd, FS_IOC_GETFLAGS, &flags) < 0)
+		rc = -errno;
+	flags |= FS_NODUMP_FL;
+	if (rc == 0 && ioctl(fd, FS_IOC_SETFLAGS, &flags) < 0)
+		rc = -errno;
+	close(fd);
+	return rc;
 }
 
 static int op_unlink(const struct target *t)
@@ -243,6 +260,7 @@ static const struct {
 	{ "chown", op_chown },
 	{ "utimes", op_utimes },
 	{ "setxattr", op_setxattr },
+	{ "chattr", op_chattr },
 	{ "link", op_link },
 	{ "exchange", op_exchange },
 	{ "rename-over", op_rename_over },

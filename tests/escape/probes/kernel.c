@@ -182,14 +182,6 @@ PROBE(sys_syslog)
 	return (void)c, outcome(syscall(SYS_syslog, 3, detail, size - 1)); /* read all */
 }
 
-PROBE(sys_modify_ldt)
-{
-	char entry[16];
-
-	UNUSED_ARGS;
-	return outcome(syscall(SYS_modify_ldt, 0, entry, sizeof entry));
-}
-
 PROBE(sys_personality)
 {
 	UNUSED_ARGS;
@@ -554,7 +546,6 @@ static const struct probe table[] = {
 	{ "sys-ioperm", sys_ioperm },
 	{ "sys-vhangup", sys_vhangup },
 	{ "sys-syslog", sys_syslog },
-	{ "sys-modify_ldt", sys_modify_ldt },
 	{ "sys-personality", sys_personality },
 	{ "sys-open_by_handle_at", sys_open_by_handle },
 #ifdef __x86_64__

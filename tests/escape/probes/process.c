@@ -191,14 +191,6 @@ PROBE(init_kcmp)
 	return syscall(SYS_kcmp, 1, getpid(), 0, 0, 0) < 0 ? -errno : 0;
 }
 
-PROBE(init_prlimit)
-{
-	struct rlimit old;
-
-	UNUSED_ARGS;
-	return syscall(SYS_prlimit64, 1, RLIMIT_NOFILE, NULL, &old) < 0 ? -errno : 0;
-}
-
 PROBE(host_ptrace)
 {
 	UNUSED_ARGS;
@@ -475,7 +467,6 @@ static const struct probe table[] = {
 	{ "init-vm-write", init_vm_write },
 	{ "init-getfd", init_getfd },
 	{ "init-kcmp", init_kcmp },
-	{ "init-prlimit", init_prlimit },
 	{ "host-environ", host_environ },
 	{ "host-cmdline", host_cmdline },
 	{ "host-listed", host_listed },

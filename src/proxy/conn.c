@@ -1,0 +1,424 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Life of a connection: making, waiting, dispatch by state, closing. What the
+ * states mean is in conn.h. Nothing here blocks, and nothing is freed before
+ * the end of the loop's turn.
+ */
+#include "proxy/conn.h"
+
+#include <errno.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "proxy/proxy.h"
+#include "proxy/sni.h"
+
+#define SIDE_BUF_MAX ((size_t)256 << 10) /* far above what the limits below let in */
+
+static const uint32_t wait_ms[WAIT_MAX_] = {
+	[WAIT_HEAD] = 10000, /* a whole request head, SOCKS request or DNS message */
+	[WAIT_IDLE] = 60000, /* between requests, and for the first byte of a hello */
+	[WAIT_HELLO] = 5000, /* from its first byte to its last */
+	[WAIT_NEXT] = 10000, /* for an address when there is another to try */
+	[WAIT_DIAL] = 30000, /* for the resolver, the last address, the parent's answer */
+	[WAIT_LINGER] = 2000, /* for the client to read our last words */
+	[WAIT_HALF] = 300000, /* half-closed and silent */
+};
+
+static const char *const via_names[] = {
+	[VIA_HTTP] = "http",   [VIA_CONNECT] = "connect",
+	[VIA_SOCKS] = "socks", [VIA_TRANSPARENT] = "transparent",
+	[VIA_DNS] = "dns",     [VIA_FORWARD] = "forward",
+};
+
+const char *conn_via_name(enum conn_via via)
+{
+	return via_names[via];
+}
+
+void conn_wait(struct proxy *p, struct conn *c, enum wait w)
+{
+	struct wait_queue *q = &p->waiting[c->wait];
+
+	if (c->wait != WAIT_NONE) {
+		*(c->wait_prev ? &c->wait_prev->wait_next : &q->first) = c->wait_next;
+		*(c->wait_next ? &c->wait_next->wait_prev : &q->last) = c->wait_prev;
+	}
+	c->wait = w;
+	if (w == WAIT_NONE)
+		return;
+	q = &p->waiting[w];
+	c->deadline_ms = p->now_ms + wait_ms[w];
+	c->wait_next = NULL;
+	c->wait_prev = q->last;
+	*(q->last ? &q->last->wait_next : &q->first) = c;
+	q->last = c;
+}
+
+static void side_init(struct side *s, unsigned index, int fd)
+{
+	*s = (struct side){
+		.ref = REF_SIDE,
+		.index = (uint8_t)index,
+		.fd = fd,
+		.in = BUF_INIT(SIDE_BUF_MAX),
+		.out = BUF_INIT(SIDE_BUF_MAX),
+	};
+}
+
+struct conn *conn_new(struct proxy *p, int fd, enum conn_front front, enum conn_via via)
+{
+	struct conn *c = calloc(1, sizeof(*c));
+	const int on = 1;
+
+	if (!c) {
+		fd_close(fd);
+		return NULL;
+	}
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	(void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+	side_init(&c->side[0], 0, fd);
+	side_init(&c->side[1], 1, -1);
+	c->side[0].readable = true; /* clients that speak first have often spoken */
+	c->front = front;
+	c->via = via;
+	c->started_ms = p->now_ms;
+	c->address.kind = HOST_NAME;
+	if (front == FRONT_HTTP)
+		http_attach(c);
+	if (front == FRONT_SOCKS)
+		c->words = WORDS_SOCKS;
+	conn_wait(p, c, WAIT_HEAD);
+	c->next = p->conns;
+	if (c->next)
+		c->next->prev = c;
+	p->conns = c;
+	p->n_conns++;
+	return c;
+}
+
+void conn_set_state(struct proxy *p UNUSED, struct conn *c, enum conn_state s)
+{
+	c->state = s;
+}
+
+void conn_set_target(struct proxy *p, struct conn *c, const struct host *host, uint16_t port,
+		     const char *rule)
+{
+	char *name = strdup(host->name), *text = strdup(rule);
+
+	if (!name || !text)
+		abort();
+	free(c->name);
+	free(c->rule);
+	c->name = name;
+	c->rule = text;
+	c->port = port;
+	c->bytes[0] = c->bytes[1] = 0;
+	c->started_ms = p->now_ms;
+	c->open_record = true;
+}
+
+void conn_drop_upstream(struct conn *c)
+{
+	struct side *s = &c->side[1];
+
+	fd_close(s->fd); /* which also takes it out of epoll */
+	buf_done(&s->in);
+	buf_done(&s->out);
+	side_init(s, 1, -1);
+}
+
+static void address_text(const struct address *a, struct host *ret)
+{
+	if (a->kind == HOST_NAME)
+		ret->name[0] = '\0';
+	else
+		host_from_addr(a->kind, a->bytes, ret);
+}
+
+void conn_record(struct proxy *p, struct conn *c, const char *reason)
+{
+	struct host address;
+
+	if (!c->open_record)
+		return;
+	c->open_record = false;
+	address_text(&c->address, &address);
+	report_connect(&p->report, &(struct record){
+					   .host = c->name,
+					   .port = c->port,
+					   .via = via_names[c->via],
+					   .allow = true,
+					   .rule = c->rule,
+					   .reason = reason,
+					   .address = address.name,
+					   .sent = c->bytes[0],
+					   .received = c->bytes[1],
+					   .ms = p->now_ms - c->started_ms,
+				   });
+}
+
+void conn_close(struct proxy *p, struct conn *c)
+{
+	if (c->state == CONN_CLOSING)
+		return;
+	conn_record(p, c, NULL);
+	conn_wait(p, c, WAIT_NONE);
+	dial_free(c);
+	for (unsigned s = 0; s < 2; s++) {
+		relay_release(&p->relay, &c->flow[s]);
+		fd_close(c->side[s].fd);
+		c->side[s].fd = -1;
+	}
+	*(c->prev ? &c->prev->next : &p->conns) = c->next;
+	if (c->next)
+		c->next->prev = c->prev;
+	c->prev = NULL;
+	c->next = p->dead;
+	p->dead = c;
+	p->n_conns--;
+	conn_set_state(p, c, CONN_CLOSING);
+}
+
+void conn_reset(struct proxy *p, struct conn *c)
+{
+	const struct linger hard = { .l_onoff = 1, .l_linger = 0 };
+
+	/* a plain close would look like an orderly end of data that was cut off */
+	for (unsigned s = 0; s < 2; s++) {
+		if (c->side[s].fd >= 0)
+			(void)setsockopt(c->side[s].fd, SOL_SOCKET, SO_LINGER, &hard, sizeof(hard));
+	}
+	conn_close(p, c);
+}
+
+void conn_free(struct conn *c)
+{
+	for (unsigned s = 0; s < 2; s++) {
+		buf_done(&c->side[s].in);
+		buf_done(&c->side[s].out);
+	}
+	http_detach(c);
+	free(c->name);
+	free(c->rule);
+	free(c);
+}
+
+/* May side s of a flowing connection be read? */
+static bool flow_wants(const struct conn *c, unsigned s)
+{
+	const struct flow *f = &c->flow[s];
+
+	if (c->side[s].eof || c->side[!s].out.len > 0 || (f->pipe && f->pipe->fill > 0))
+		return false;
+	if (s == 0 && c->state == CONN_RELAY && c->gate != GATE_OPEN)
+		return c->side[0].in.len < SNI_HELLO_MAX;
+	/* the response's head is read before its flow begins */
+	if (f->mode == FLOW_NONE)
+		return s == 1 && c->state == CONN_EXCHANGE;
+	return f->mode != FLOW_DONE;
+}
+
+uint32_t conn_interest(const struct conn *c, unsigned s)
+{
+	const struct relay_pipe *pipe = c->flow[!s].pipe;
+	uint32_t out = c->side[s].out.len > 0 || (pipe && pipe->fill > 0) ? EPOLLOUT : 0;
+
+	switch (c->state) {
+	case CONN_HEAD:
+		/* while the client does not take our answers, it is asked nothing more */
+		return out ? out : c->side[s].eof ? 0 : EPOLLIN;
+	case CONN_DIAL:
+		return s == 1 ? EPOLLOUT : 0;
+	case CONN_PARENT:
+		return s == 1 ? out | EPOLLIN : 0;
+	case CONN_EXCHANGE:
+	case CONN_RELAY:
+		return out | (flow_wants(c, s) ? EPOLLIN : 0);
+	case CONN_FLUSH:
+		return s == 0 ? (out ? out : EPOLLIN) : 0;
+	case CONN_RESOLVE:
+	case CONN_CLOSING:
+		break;
+	}
+	return 0;
+}
+
+static void arm(struct proxy *p, struct conn *c, unsigned s)
+{
+	struct side *side = &c->side[s];
+	struct epoll_event ev = { .events = conn_interest(c, s), .data.ptr = side };
+	/* both directions are over: epoll would report that for ever */
+	bool leave = ev.events == 0 && side->eof && side->shut;
+	int op = side->registered ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
+
+	if (side->fd < 0 ||
+	    (leave ? !side->registered : side->registered && side->armed == ev.events))
+		return;
+	if (leave)
+		op = EPOLL_CTL_DEL;
+	if (epoll_ctl(p->epoll_fd, op, side->fd, &ev) < 0) {
+		conn_reset(p, c);
+		return;
+	}
+	side->registered = !leave;
+	side->armed = ev.events;
+}
+
+static void step_head(struct proxy *p, struct conn *c)
+{
+	static void (*const fronts[])(struct proxy *, struct conn *) = {
+		[FRONT_HTTP] = front_http,
+		[FRONT_SOCKS] = front_socks,
+		[FRONT_HELLO] = front_hello,
+		[FRONT_DNS] = front_dns,
+	};
+	struct side *client = &c->side[0];
+
+	/* a kept upstream that says something unasked, or ends, is of no more use */
+	if (c->side[1].fd >= 0 && c->side[1].readable)
+		conn_drop_upstream(c);
+	if (relay_flush(client) < 0) {
+		conn_reset(p, c);
+		return;
+	}
+	if (client->out.len > 0)
+		return;
+	if (relay_fill(&p->relay, client, HTTP_HEAD_MAX) < 0) {
+		conn_reset(p, c);
+		return;
+	}
+	if (client->in.len > 0)
+		fronts[c->front](p, c);
+	if (c->state == CONN_HEAD && relay_flush(client) < 0)
+		conn_reset(p, c);
+	/* an end in the middle of a request: nobody is left to answer */
+	if (c->state == CONN_HEAD && client->eof && client->out.len == 0)
+		conn_close(p, c);
+}
+
+static void step_flush(struct proxy *p, struct conn *c)
+{
+	struct side *client = &c->side[0];
+
+	if (relay_flush(client) < 0) {
+		conn_close(p, c);
+		return;
+	}
+	if (client->out.len > 0)
+		return;
+	if (!client->shut) {
+		client->shut = true;
+		(void)shutdown(client->fd, SHUT_WR);
+		conn_wait(p, c, WAIT_LINGER);
+	}
+	/* read away what still comes: with unread bytes close() resets, and eats our words */
+	while (client->readable && !client->eof) {
+		buf_drop(&client->in, client->in.len);
+		if (relay_fill(&p->relay, client, RELAY_BUFFER) < 0)
+			client->eof = true;
+	}
+	if (client->eof)
+		conn_close(p, c);
+}
+
+static void step(struct proxy *p, struct conn *c)
+{
+	switch (c->state) {
+	case CONN_HEAD:
+		step_head(p, c);
+		break;
+	case CONN_PARENT:
+		dial_parent_step(p, c);
+		break;
+	case CONN_EXCHANGE:
+		exchange_step(p, c);
+		break;
+	case CONN_RELAY:
+		tunnel_step(p, c);
+		break;
+	case CONN_FLUSH:
+		step_flush(p, c);
+		break;
+	case CONN_RESOLVE:
+	case CONN_DIAL:
+	case CONN_CLOSING:
+		break;
+	}
+}
+
+void conn_advance(struct proxy *p, struct conn *c)
+{
+	enum conn_state before;
+
+	if (c->state == CONN_CLOSING)
+		return;
+	do {
+		before = c->state;
+		step(p, c);
+	} while (c->state != before && c->state != CONN_CLOSING);
+	/* cannot happen while the limits hold; bytes lost silently would be worse than this */
+	if (c->side[0].out.overflow || c->side[1].out.overflow || c->side[0].in.overflow ||
+	    c->side[1].in.overflow)
+		conn_reset(p, c);
+	for (unsigned s = 0; s < 2 && c->state != CONN_CLOSING; s++)
+		arm(p, c, s);
+}
+
+void conn_event(struct proxy *p, struct side *side, uint32_t events)
+{
+	struct conn *c =
+		(struct conn *)(void *)((char *)(side - side->index) - offsetof(struct conn, side));
+
+	if (c->state == CONN_CLOSING)
+		return;
+	/* asked for nothing, told of a hang-up: the peer is gone */
+	if (side->armed == 0 && (events & (EPOLLERR | EPOLLHUP))) {
+		conn_reset(p, c);
+		return;
+	}
+	if (events & (EPOLLIN | EPOLLERR | EPOLLHUP))
+		side->readable = true;
+	if (c->state == CONN_DIAL && side->index == 1)
+		dial_event(p, c);
+	conn_advance(p, c);
+}
+
+void conn_expire(struct proxy *p, struct conn *c)
+{
+	bool began = c->side[0].in.len > 0;
+
+	switch (c->state) {
+	case CONN_HEAD:
+		if (began && c->front == FRONT_HELLO)
+			front_hello(p, c);
+		else if (began)
+			conn_refuse(p, c, REFUSE_SLOW, "the request did not come in time");
+		else
+			conn_close(p, c);
+		break;
+	case CONN_RESOLVE:
+	case CONN_DIAL:
+	case CONN_PARENT:
+		dial_expired(p, c);
+		break;
+	case CONN_RELAY:
+		tunnel_step(p, c);
+		break;
+	case CONN_EXCHANGE:
+	case CONN_FLUSH:
+		conn_close(p, c);
+		break;
+	case CONN_CLOSING:
+		return;
+	}
+	if (c->wait != WAIT_NONE && c->deadline_ms <= p->now_ms)
+		conn_close(p, c); /* whatever it was: no timer fires twice */
+	conn_advance(p, c);
+}

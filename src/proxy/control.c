@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The supervisor's side of the program: datagrams on fd 3, first word the verb,
+ * at most one fd with each. The supervisor is trusted; a mistake of its is
+ * answered with an error record and changes nothing. Its end is ours.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/text.h"
+#include "proxy/proxy.h"
+
+/* The datagram's text and the fd that came with it (-1 = none). */
+struct message {
+	char text[PROXY_CONTROL_MAX + 1];
+	int fd;
+};
+
+static int read_config_fd(int fd, char **ret, size_t *ret_len)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(CONFIG_MAX);
+	char chunk[4096];
+	ssize_t n;
+
+	/* by offset: the writer's position is at the end */
+	while ((n = pread(fd, chunk, sizeof(chunk), (off_t)b.len)) > 0) {
+		buf_append(&b, chunk, (size_t)n);
+		if (b.overflow)
+			return -EFBIG;
+	}
+	if (n < 0)
+		return -errno;
+	buf_append(&b, "", 0);
+	*ret_len = b.len;
+	*ret = TAKE_PTR(b.data);
+	return 0;
+}
+
+/* A connection whose target the new lists do not allow is cut (N18). */
+static void cut_disallowed(struct proxy *p)
+{
+	for (struct conn *c = p->conns, *next; c; c = next) {
+		struct verdict v;
+		struct host host;
+
+		next = c->next;
+		if (!c->name || c->via == VIA_FORWARD || c->state == CONN_FLUSH ||
+		    host_parse(c->name, strlen(c->name), &host, NULL) < 0)
+			continue;
+		decide_host(p->config, &host, c->port, &v);
+		if (v.allow)
+			continue;
+		if (c->open_record) {
+			c->open_record = false;
+			report_connect(&p->report, &(struct record){
+							   .host = c->name,
+							   .port = c->port,
+							   .via = conn_via_name(c->via),
+							   .rule = v.rule,
+							   .reason = "no longer allowed: cut",
+							   .sent = c->bytes[0],
+							   .received = c->bytes[1],
+							   .ms = p->now_ms - c->started_ms,
+						   });
+		}
+		conn_reset(p, c);
+	}
+}
+
+static int on_config(struct proxy *p, struct message *m, const char *arg UNUSED, struct error *e)
+{
+	_cleanup_free_ char *text = NULL;
+	struct config *config = NULL;
+	size_t len = 0;
+	int r = read_config_fd(m->fd, &text, &len);
+
+	if (r < 0)
+		return error_set(e, -r, "cannot read the configuration: %s", strerror(-r));
+	r = config_parse(text, len, &config, e);
+	if (r == 0)
+		r = names_set_networks(&p->names, config->synthetic4, config->synthetic6, e);
+	if (r < 0) {
+		config_free(config);
+		return error_wrap(e, "configuration");
+	}
+	config_free(p->config);
+	p->config = config;
+	cut_disallowed(p);
+	if (!p->has_config)
+		report_ready(&p->report);
+	p->has_config = true;
+	return 0;
+}
+
+static int on_listener(struct proxy *p, struct message *m, const char *arg, struct error *e)
+{
+	static const struct {
+		const char *name;
+		enum listener_kind kind;
+	} kinds[] = {
+		{ "http", LISTENER_HTTP },
+		{ "socks", LISTENER_SOCKS },
+		{ "transparent", LISTENER_TRANSPARENT },
+		{ "dns-udp", LISTENER_DNS_UDP },
+		{ "dns-tcp", LISTENER_DNS_TCP },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
+		if (strcmp(arg, kinds[i].name) == 0) {
+			int r = listener_add(p, kinds[i].kind, m->fd, e);
+
+			if (r == 0)
+				m->fd = -1;
+			return r;
+		}
+	}
+	return error_set(e, EINVAL, "listener: unknown kind");
+}
+
+static int on_forward(struct proxy *p, struct message *m, const char *arg, struct error *e)
+{
+	struct host address;
+	uint16_t port;
+	int r = http_parse_authority((struct span){ arg, strlen(arg) }, 0, &address, &port, e);
+
+	if (r < 0 || address.kind == HOST_NAME)
+		return error_set(e, EINVAL, "forward: not IP:PORT");
+	r = listener_add(p, LISTENER_FORWARD, m->fd, e);
+	if (r < 0)
+		return r;
+	m->fd = -1;
+	p->listeners->forward = address;
+	p->listeners->forward_port = port;
+	return 0;
+}
+
+static int on_quit(struct proxy *p, struct message *m UNUSED, const char *arg UNUSED,
+		   struct error *e UNUSED)
+{
+	p->quit = true;
+	return 0;
+}
+
+static const struct {
+	const char *verb;
+	int (*handle)(struct proxy *, struct message *, const char *arg, struct error *);
+	bool needs_fd;
+} verbs[] = {
+	{ "config", on_config, true },
+	{ "listener", on_listener, true },
+	{ "forward", on_forward, true },
+	{ "quit", on_quit, false },
+};
+
+static int handle(struct proxy *p, struct message *m, struct error *e)
+{
+	size_t n = strcspn(m->text, " ");
+	const char *arg = m->text + n + (m->text[n] == ' ');
+
+	for (size_t i = 0; i < ARRAY_LEN(verbs); i++) {
+		if (strlen(verbs[i].verb) != n || memcmp(m->text, verbs[i].verb, n) != 0)
+			continue;
+		if (verbs[i].needs_fd && m->fd < 0)
+			return error_set(e, EINVAL, "%s: no file descriptor came with it",
+					 verbs[i].verb);
+		return verbs[i].handle(p, m, arg, e);
+	}
+	return error_set(e, EINVAL, "unknown command");
+}
+
+/* First fd of the ancillary data; any others are closed. */
+static int take_fds(struct msghdr *m)
+{
+	int taken = -1;
+
+	for (struct cmsghdr *h = CMSG_FIRSTHDR(m); h; h = CMSG_NXTHDR(m, h)) {
+		size_t n = (h->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+
+		if (h->cmsg_level != SOL_SOCKET || h->cmsg_type != SCM_RIGHTS)
+			continue;
+		for (size_t i = 0; i < n; i++) {
+			int fd;
+
+			memcpy(&fd, CMSG_DATA(h) + i * sizeof(int), sizeof(fd));
+			if (taken < 0)
+				taken = fd;
+			else
+				fd_close(fd);
+		}
+	}
+	return taken;
+}
+
+/* 1 = a message, 0 = none now, -errno = the supervisor is gone. */
+static int receive(int fd, struct message *ret)
+{
+	_Alignas(struct cmsghdr) char control[CMSG_SPACE(4 * sizeof(int))];
+	struct iovec iov = { .iov_base = ret->text, .iov_len = PROXY_CONTROL_MAX };
+	struct msghdr m = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control,
+		.msg_controllen = sizeof(control),
+	};
+	ssize_t n = recvmsg(fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+
+	if (n < 0)
+		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+	ret->fd = take_fds(&m);
+	ret->text[n] = '\0';
+	/* a datagram of no bytes and no fd is how a seqpacket socket shows its end */
+	return n == 0 && ret->fd < 0 ? -EPIPE : 1;
+}
+
+void control_event(struct proxy *p)
+{
+	struct message m = { .fd = -1 };
+	struct error e = { 0 };
+	int r = receive(p->report.fd, &m);
+
+	if (r == 0)
+		return;
+	if (r < 0)
+		_exit(0); /* nobody is left to serve or to tell */
+	r = handle(p, &m, &e);
+	fd_close(m.fd);
+	if (r < 0)
+		report_text(&p->report, "error", e.text);
+}

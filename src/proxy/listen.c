@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Listeners were made inside the sandbox's network namespace and came here as
+ * fds; whoever can connect to them is in that sandbox. Connections are taken in
+ * batches before anything else is done with them: a full accept queue costs the
+ * client a second.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+#include "base/fd.h"
+#include "proxy/proxy.h"
+
+#define ACCEPT_BATCH 256
+#define PORT_HTTP 80
+#define PORT_DNS 53
+
+int listener_add(struct proxy *p, enum listener_kind kind, int fd, struct error *e)
+{
+	struct listener *l = calloc(1, sizeof(*l));
+	const int on = 1;
+	int r;
+
+	if (!l)
+		abort();
+	*l = (struct listener){ .ref = REF_LISTENER, .kind = kind, .fd = fd };
+	if (kind == LISTENER_DNS_UDP) {
+		/* one of the two applies, by the socket's family */
+		(void)setsockopt(fd, IPPROTO_IP, IP_PKTINFO, &on, sizeof(on));
+		(void)setsockopt(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, &on, sizeof(on));
+	}
+	r = proxy_watch(p, fd, l);
+	if (r < 0) {
+		free(l);
+		return error_set(e, -r, "cannot watch a listener: %s", strerror(-r));
+	}
+	l->next = p->listeners;
+	p->listeners = l;
+	return 0;
+}
+
+void listeners_pause(struct proxy *p, bool pause)
+{
+	for (struct listener *l = p->listeners; l; l = l->next) {
+		struct epoll_event ev = { .events = EPOLLIN, .data.ptr = l };
+
+		if (l->kind == LISTENER_DNS_UDP || l->paused == pause)
+			continue;
+		if (epoll_ctl(p->epoll_fd, pause ? EPOLL_CTL_DEL : EPOLL_CTL_ADD, l->fd, &ev) == 0)
+			l->paused = pause;
+	}
+	p->paused = pause;
+}
+
+/* Where the client wanted to go: the address its socket was connected to. */
+static bool original_destination(int fd, struct host *ret, uint16_t *ret_port)
+{
+	struct sockaddr_storage ss;
+	socklen_t len = sizeof(ss);
+	struct sockaddr_in6 in6;
+	struct sockaddr_in in;
+
+	if (getsockname(fd, (struct sockaddr *)&ss, &len) < 0)
+		return false;
+	if (ss.ss_family == AF_INET) {
+		memcpy(&in, &ss, sizeof(in));
+		host_from_addr(HOST_IPV4, (const uint8_t *)&in.sin_addr, ret);
+		*ret_port = ntohs(in.sin_port);
+		return true;
+	}
+	memcpy(&in6, &ss, sizeof(in6));
+	host_from_addr(HOST_IPV6, (const uint8_t *)&in6.sin6_addr, ret);
+	*ret_port = ntohs(in6.sin6_port);
+	return ss.ss_family == AF_INET6;
+}
+
+/* A captured connection that is neither DNS nor HTTP. */
+static void start_captured(struct proxy *p, struct conn *c, const struct host *host, uint16_t port)
+{
+	struct verdict v;
+
+	decide_host(p->config, host, port, &v);
+	if (!v.allow) {
+		conn_deny(p, c, host->name, port, &v);
+		return;
+	}
+	conn_set_target(p, c, host, port, v.rule);
+	c->gate = tunnel_gate(p, c);
+	if (c->gate == GATE_TLS)
+		conn_wait(p, c, WAIT_IDLE); /* nothing is dialled before the hello is read */
+	else
+		dial_start(p, c, false);
+}
+
+static void accept_transparent(struct proxy *p, int fd)
+{
+	struct verdict v = { .rule = "network.allowedDomains",
+			     .reason = "no name belongs to this address" };
+	struct host host;
+	const char *name;
+	struct conn *c;
+	uint16_t port;
+
+	if (!original_destination(fd, &host, &port)) {
+		fd_close(fd);
+		return;
+	}
+	if (port == PORT_DNS && !names_is_synthetic(&p->names, &host)) {
+		c = conn_new(p, fd, FRONT_DNS, VIA_DNS);
+		if (c)
+			conn_advance(p, c);
+		return;
+	}
+	c = conn_new(p, fd, FRONT_HELLO, VIA_TRANSPARENT);
+	if (!c)
+		return;
+	name = names_find(&p->names, &host);
+	if (name && host_parse(name, strlen(name), &host, NULL) < 0)
+		abort(); /* only canonical names are in the table */
+	if (!name && names_is_synthetic(&p->names, &host)) {
+		conn_deny(p, c, host.name, port, &v);
+	} else if (port == PORT_HTTP) {
+		conn_set_target(p, c, &host, port, "");
+		c->open_record = false; /* each request is judged, and can be told why not */
+		http_make_fixed(c);
+	} else {
+		start_captured(p, c, &host, port);
+	}
+	conn_advance(p, c);
+}
+
+static void accept_plain(struct proxy *p, const struct listener *l, int fd)
+{
+	static const struct {
+		enum conn_front front;
+		enum conn_via via;
+	} kinds[] = {
+		[LISTENER_HTTP] = { FRONT_HTTP, VIA_HTTP },
+		[LISTENER_SOCKS] = { FRONT_SOCKS, VIA_SOCKS },
+		[LISTENER_DNS_TCP] = { FRONT_DNS, VIA_DNS },
+		[LISTENER_FORWARD] = { FRONT_HELLO, VIA_FORWARD },
+	};
+	struct conn *c = conn_new(p, fd, kinds[l->kind].front, kinds[l->kind].via);
+
+	if (!c)
+		return;
+	if (l->kind == LISTENER_FORWARD) {
+		conn_set_target(p, c, &l->forward, l->forward_port, "network.allowHostPorts");
+		dial_direct(p, c, &l->forward, l->forward_port);
+	}
+	conn_advance(p, c);
+}
+
+void listener_event(struct proxy *p, struct listener *l)
+{
+	if (l->kind == LISTENER_DNS_UDP) {
+		dns_udp_event(p, l->fd);
+		return;
+	}
+	for (int i = 0; i < ACCEPT_BATCH; i++) {
+		int fd;
+
+		if (p->n_conns >= p->max_conns) {
+			listeners_pause(p, true);
+			return;
+		}
+		fd = accept4(l->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		if (fd < 0 &&
+		    (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM))
+			listeners_pause(p, true);
+		if (fd < 0 && (errno == ECONNABORTED || errno == EINTR))
+			continue;
+		if (fd < 0)
+			return;
+		if (l->kind == LISTENER_TRANSPARENT)
+			accept_transparent(p, fd);
+		else
+			accept_plain(p, l, fd);
+	}
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How a "no" is put: in the protocol that the client speaks at present, with
+ * the rule that decided and what would change it. A person or an agent reads
+ * this text where the program shows it.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "proxy/proxy.h"
+#include "proxy/socks.h"
+
+static const struct {
+	const char *status;
+	enum socks_status socks;
+} answers[] = {
+	[REFUSE_DENIED] = { "403 Forbidden", SOCKS_NOT_ALLOWED },
+	[REFUSE_BAD] = { "400 Bad Request", SOCKS_FAILURE },
+	[REFUSE_TOO_BIG] = { "431 Request Header Fields Too Large", SOCKS_FAILURE },
+	[REFUSE_SLOW] = { "408 Request Timeout", SOCKS_FAILURE },
+	[REFUSE_UNREACHABLE] = { "502 Bad Gateway", SOCKS_HOST_UNREACHABLE },
+	[REFUSE_TIMEOUT] = { "504 Gateway Timeout", SOCKS_TIMED_OUT },
+};
+
+static void say_http(struct conn *c, enum refusal why, const char *text)
+{
+	struct buf *out = &c->side[0].out;
+
+	buf_printf(out, "HTTP/1.1 %s\r\nContent-Type: text/plain; charset=utf-8\r\n",
+		   answers[why].status);
+	buf_printf(out, "Content-Length: %zu\r\nConnection: close\r\n", strlen(text) + 8);
+	if (why == REFUSE_DENIED)
+		buf_puts(out, "X-Proxy-Error: blocked-by-allowlist\r\n");
+	buf_puts(out, "\r\n");
+	if (!c->http || !c->http->to_head)
+		buf_printf(out, "ambit: %s\n", text);
+}
+
+void conn_refuse(struct proxy *p, struct conn *c, enum refusal why, const char *text)
+{
+	uint8_t reply[SOCKS_REPLY_LEN];
+
+	if (why != REFUSE_DENIED)
+		conn_record(p, c, text);
+	c->open_record = false;
+	conn_drop_upstream(c);
+	for (unsigned s = 0; s < 2; s++) {
+		relay_release(&p->relay, &c->flow[s]);
+		c->flow[s].mode = FLOW_NONE;
+	}
+	/* in the middle of a response, more words would be taken for a part of it */
+	if (c->words == WORDS_NONE || (c->http && c->http->responded)) {
+		conn_reset(p, c);
+		return;
+	}
+	dial_free(c);
+	if (c->words == WORDS_HTTP) {
+		say_http(c, why, text);
+	} else {
+		socks_reply(answers[why].socks, reply);
+		buf_append(&c->side[0].out, reply, sizeof(reply));
+	}
+	conn_wait(p, c, WAIT_LINGER);
+	conn_set_state(p, c, CONN_FLUSH);
+}
+
+/* What the user can do about it. */
+static void append_hint(struct buf *b, const char *host, uint16_t port, const struct verdict *v)
+{
+	if (strcmp(v->rule, "network.allowedDomains") == 0)
+		buf_printf(b, "\nallow it with: --allow-domain %s%s%s:%u",
+			   strchr(host, ':') ? "[" : "", host, strchr(host, ':') ? "]" : "", port);
+	else if (strcmp(v->rule, "network.allowPrivateAddresses") == 0)
+		buf_puts(b, "\nallow it with: --set network.allowPrivateAddresses=true, or allow "
+			    "the address itself with --allow-domain");
+	else if (text_starts(v->rule, "network.requireSNI"))
+		buf_puts(b, "\nallow it with: --set network.requireSNI=false");
+	else if (text_starts(v->rule, "denied") || text_starts(v->rule, "network.denied"))
+		buf_puts(b, "\na deny rule wins over every allow rule: take it out to allow this");
+}
+
+void conn_deny(struct proxy *p, struct conn *c, const char *host, uint16_t port,
+	       const struct verdict *v)
+{
+	_cleanup_buf_ struct buf text = BUF_INIT(4096);
+
+	report_connect(&p->report, &(struct record){
+					   .host = host,
+					   .port = port,
+					   .via = conn_via_name(c->via),
+					   .rule = v->rule,
+					   .reason = v->reason,
+					   .ms = p->now_ms - c->started_ms,
+				   });
+	buf_printf(&text, "connection to %s:%u denied: %s (%s)", host, port, v->reason, v->rule);
+	append_hint(&text, host, port, v);
+	conn_refuse(p, c, REFUSE_DENIED, buf_str(&text));
+}

@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "proxy/relay.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+
+void buf_drop(struct buf *b, size_t n)
+{
+	if (n >= b->len) {
+		size_t max = b->max;
+
+		buf_done(b);
+		*b = (struct buf)BUF_INIT(max);
+		return;
+	}
+	memmove(b->data, b->data + n, b->len - n);
+	b->len -= n;
+	b->data[b->len] = '\0';
+}
+
+/* Bytes taken, 0 = not now, or -errno. */
+static ssize_t send_some(int fd, const char *data, size_t len)
+{
+	ssize_t n;
+
+	do {
+		n = send(fd, data, len, MSG_DONTWAIT | MSG_NOSIGNAL);
+	} while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return errno == EAGAIN ? 0 : -errno;
+	return n;
+}
+
+int relay_flush(struct side *side)
+{
+	ssize_t n;
+
+	if (side->out.len == 0)
+		return 0;
+	n = send_some(side->fd, side->out.data, side->out.len);
+	if (n < 0)
+		return (int)n;
+	buf_drop(&side->out, (size_t)n);
+	return 0;
+}
+
+/* > 0 bytes read, 0 = nothing now (or end: side->eof), or -errno. */
+static ssize_t receive_some(struct side *side, char *data, size_t len)
+{
+	ssize_t n;
+
+	do {
+		n = recv(side->fd, data, len, MSG_DONTWAIT);
+	} while (n < 0 && errno == EINTR);
+	if (n < 0) {
+		side->readable = false;
+		return errno == EAGAIN ? 0 : -errno;
+	}
+	if (n == 0) {
+		side->eof = true;
+		side->readable = false;
+	} else if ((size_t)n < len) {
+		side->readable = false; /* most likely; if not, epoll will say so */
+	}
+	return n;
+}
+
+int relay_fill(struct relay *r, struct side *side, size_t max)
+{
+	while (side->readable && !side->eof && side->in.len < max) {
+		size_t room = max - side->in.len;
+		ssize_t n =
+			receive_some(side, r->buffer, room < RELAY_BUFFER ? room : RELAY_BUFFER);
+
+		if (n <= 0)
+			return (int)n;
+		buf_append(&side->in, r->buffer, (size_t)n);
+	}
+	return 0;
+}
+
+static struct relay_pipe *pipe_new(struct relay *r)
+{
+	struct relay_pipe *pipe;
+
+	if (r->n_pipes >= RELAY_PIPES_MAX)
+		return NULL;
+	pipe = calloc(1, sizeof(*pipe));
+	if (!pipe || pipe2(pipe->fd, O_CLOEXEC | O_NONBLOCK) < 0) {
+		free(pipe);
+		return NULL;
+	}
+	/* the kernel may have a lower limit: then it stays as it is */
+	(void)fcntl(pipe->fd[1], F_SETPIPE_SZ, RELAY_PIPE_SIZE);
+	r->n_pipes++;
+	return pipe;
+}
+
+static void pipe_free(struct relay *r, struct relay_pipe *pipe)
+{
+	fd_close(pipe->fd[0]);
+	fd_close(pipe->fd[1]);
+	free(pipe);
+	r->n_pipes--;
+}
+
+static void borrow_pipe(struct relay *r, struct flow *f)
+{
+	f->pipe = r->idle;
+	if (f->pipe) {
+		r->idle = f->pipe->next;
+		r->n_idle--;
+	} else {
+		f->pipe = pipe_new(r);
+	}
+}
+
+void relay_release(struct relay *r, struct flow *f)
+{
+	struct relay_pipe *pipe = f->pipe;
+
+	f->pipe = NULL;
+	if (!pipe)
+		return;
+	/* one that still holds somebody's bytes must not reach another connection */
+	if (pipe->fill > 0 || r->n_idle >= RELAY_PIPES_KEPT) {
+		pipe_free(r, pipe);
+		return;
+	}
+	pipe->next = r->idle;
+	r->idle = pipe;
+	r->n_idle++;
+}
+
+void relay_done(struct relay *r)
+{
+	while (r->idle) {
+		struct relay_pipe *next = r->idle->next;
+
+		pipe_free(r, r->idle);
+		r->idle = next;
+	}
+	free(r->buffer);
+	r->buffer = NULL;
+}
+
+/* How many of the bytes belong to the flow; ends it where it ends. -EBADMSG: broken framing. */
+static ssize_t flow_take(struct flow *f, const char *data, size_t len)
+{
+	ssize_t n = (ssize_t)len;
+
+	switch (f->mode) {
+	case FLOW_FREE:
+	case FLOW_TO_EOF:
+		return n;
+	case FLOW_LENGTH:
+		if (len > f->left)
+			n = (ssize_t)f->left;
+		f->left -= (uint64_t)n;
+		if (f->left == 0)
+			f->mode = FLOW_DONE;
+		return n;
+	case FLOW_CHUNKED:
+		n = http_chunked_feed(&f->chunked, data, len);
+		if (n < 0)
+			return -EBADMSG;
+		if (f->chunked.state == CHUNK_DONE)
+			f->mode = FLOW_DONE;
+		return n;
+	case FLOW_NONE:
+	case FLOW_DONE:
+		break;
+	}
+	return 0;
+}
+
+/* Write to side; what it does not take now waits in side->out. */
+static int deliver(struct side *to, const char *data, size_t len)
+{
+	ssize_t n = send_some(to->fd, data, len);
+
+	if (n < 0)
+		return (int)n;
+	if ((size_t)n < len)
+		buf_append(&to->out, data + n, len - (size_t)n);
+	return 0;
+}
+
+static void account(struct conn *c, unsigned s, size_t n)
+{
+	c->bytes[s] += n;
+	c->flow[!s].run = 0;
+	c->flow[s].run =
+		c->flow[s].run + n > RELAY_BULK ? RELAY_BULK : c->flow[s].run + (uint32_t)n;
+}
+
+/* Bytes that were read before the flow began, with a head or a hello. */
+static int pump_kept(struct conn *c, unsigned s)
+{
+	struct side *from = &c->side[s];
+	ssize_t n = flow_take(&c->flow[s], from->in.data, from->in.len);
+	int r;
+
+	if (n < 0)
+		return (int)n;
+	account(c, s, (size_t)n);
+	r = deliver(&c->side[!s], from->in.data, (size_t)n);
+	buf_drop(&from->in, (size_t)n);
+	return r;
+}
+
+/* One read and write; bytes moved, 0 = wait, or -errno. */
+static ssize_t pump_copy(struct relay *rl, struct conn *c, unsigned s)
+{
+	struct side *from = &c->side[s];
+	ssize_t n, take;
+	int r;
+
+	n = receive_some(from, rl->buffer, RELAY_BUFFER);
+	if (n <= 0)
+		return n;
+	take = flow_take(&c->flow[s], rl->buffer, (size_t)n);
+	if (take < 0)
+		return take;
+	if (take < n) /* the beginning of the next message */
+		buf_append(&from->in, rl->buffer + take, (size_t)(n - take));
+	account(c, s, (size_t)take);
+	r = deliver(&c->side[!s], rl->buffer, (size_t)take);
+	return r < 0 ? r : n;
+}
+
+static ssize_t splice_some(int from, int to, size_t len)
+{
+	ssize_t n;
+
+	do {
+		n = splice(from, NULL, to, NULL, len, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+	} while (n < 0 && errno == EINTR);
+	return n < 0 ? -errno : n;
+}
+
+/* Empty the pipe. > 0 progress, 0 = wait, or -errno. */
+static ssize_t pump_pipe_out(struct conn *c, unsigned s)
+{
+	struct relay_pipe *pipe = c->flow[s].pipe;
+	ssize_t n = splice_some(pipe->fd[0], c->side[!s].fd, pipe->fill);
+
+	if (n == -EAGAIN)
+		return 0;
+	if (n > 0)
+		pipe->fill -= (size_t)n;
+	return n;
+}
+
+static ssize_t pump_pipe_in(struct relay *rl, struct conn *c, unsigned s)
+{
+	struct side *from = &c->side[s];
+	struct flow *f = &c->flow[s];
+	size_t want = RELAY_PIPE_SIZE;
+	ssize_t n;
+
+	if (f->mode == FLOW_LENGTH && f->left < want)
+		want = (size_t)f->left;
+	n = splice_some(from->fd, f->pipe->fd[1], want);
+	if (n > 0) {
+		f->pipe->fill += (size_t)n;
+		account(c, s, (size_t)n);
+		(void)flow_take(f, NULL, (size_t)n);
+		return n;
+	}
+	from->readable = false;
+	from->eof = n == 0;
+	relay_release(rl, f);
+	return n == -EAGAIN ? 0 : n;
+}
+
+static bool may_splice(const struct flow *f)
+{
+	return f->run >= RELAY_BULK && (f->mode == FLOW_FREE || f->mode == FLOW_TO_EOF ||
+					(f->mode == FLOW_LENGTH && f->left > RELAY_BUFFER));
+}
+
+/* The sender is at its end and everything has been delivered. */
+static int finish(struct conn *c, unsigned s)
+{
+	struct flow *f = &c->flow[s];
+	struct side *to = &c->side[!s];
+
+	if (f->mode == FLOW_LENGTH || f->mode == FLOW_CHUNKED)
+		return -EBADMSG; /* cut short: must not look complete to the receiver */
+	if (f->mode == FLOW_FREE && !to->shut) {
+		to->shut = true;
+		if (shutdown(to->fd, SHUT_WR) < 0)
+			return -errno;
+	}
+	f->mode = FLOW_DONE;
+	return 0;
+}
+
+int relay_pump(struct relay *rl, struct conn *c, unsigned s)
+{
+	struct side *from = &c->side[s], *to = &c->side[!s];
+	struct flow *f = &c->flow[s];
+
+	for (size_t moved = 0; moved < RELAY_TURN;) {
+		ssize_t n = relay_flush(to);
+
+		if (n < 0 || to->out.len > 0)
+			return (int)n;
+		if (f->pipe && f->pipe->fill > 0) {
+			n = pump_pipe_out(c, s);
+			if (n <= 0)
+				return (int)n;
+			continue;
+		}
+		if (f->mode == FLOW_NONE || f->mode == FLOW_DONE) {
+			relay_release(rl, f);
+			return 0;
+		}
+		if (from->in.len > 0) {
+			n = pump_kept(c, s);
+			if (n < 0)
+				return (int)n;
+			continue;
+		}
+		if (from->eof)
+			return finish(c, s);
+		if (!from->readable)
+			return 0;
+		if (!f->pipe && may_splice(f))
+			borrow_pipe(rl, f);
+		n = f->pipe ? pump_pipe_in(rl, c, s) : pump_copy(rl, c, s);
+		if (n < 0)
+			return (int)n;
+		moved += (size_t)n;
+	}
+	return 0;
+}

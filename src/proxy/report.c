@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "proxy/report.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/json.h"
+
+#define RECORD_MAX 4096
+#define NAME_QUIET_MS 1000
+#define PATIENCE_MS 200
+
+static bool send_text(struct report *r, const char *text, size_t len)
+{
+	struct pollfd pfd = { .fd = r->fd, .events = POLLOUT };
+
+	while (send(r->fd, text, len, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
+		if (errno == EINTR)
+			continue;
+		if (errno != EAGAIN || !r->patient)
+			return false;
+		r->patient = poll(&pfd, 1, PATIENCE_MS) > 0;
+	}
+	return true;
+}
+
+static void send_dropped(struct report *r)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(RECORD_MAX);
+	struct json j = { .out = &b };
+
+	json_begin_object(&j);
+	json_kstring(&j, "kind", "dropped");
+	json_kint(&j, "count", (int64_t)r->dropped);
+	json_end_object(&j);
+	if (send_text(r, b.data, b.len))
+		r->dropped = 0;
+}
+
+static void send_record(struct report *r, const struct buf *b)
+{
+	if (r->dropped > 0)
+		send_dropped(r);
+	if (b->overflow || r->dropped > 0 || !send_text(r, b->data, b->len))
+		r->dropped++;
+}
+
+static void put_string(struct json *j, const char *key, const char *value)
+{
+	if (value && *value)
+		json_kstring(j, key, value);
+}
+
+void report_connect(struct report *r, const struct record *rec)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(RECORD_MAX);
+	struct json j = { .out = &b };
+
+	json_begin_object(&j);
+	json_kstring(&j, "kind", "connect");
+	json_kstring(&j, "host", rec->host);
+	json_kint(&j, "port", rec->port);
+	json_kstring(&j, "via", rec->via);
+	json_kstring(&j, "verdict", rec->allow ? "allow" : "deny");
+	put_string(&j, "rule", rec->rule);
+	put_string(&j, "reason", rec->reason);
+	put_string(&j, "address", rec->address);
+	json_kint(&j, "sent", (int64_t)rec->sent);
+	json_kint(&j, "received", (int64_t)rec->received);
+	json_kint(&j, "ms", (int64_t)rec->ms);
+	json_end_object(&j);
+	send_record(r, &b);
+}
+
+static uint32_t hash_text(const char *s)
+{
+	uint32_t h = 2166136261u;
+
+	for (; *s; s++)
+		h = (h ^ (uint8_t)*s) * 16777619u;
+	return h;
+}
+
+void report_name(struct report *r, const struct record *rec, uint64_t now_ms)
+{
+	uint32_t hash = hash_text(rec->host);
+	size_t slot = hash % (ARRAY_LEN(r->recent));
+
+	if (r->recent[slot].hash == hash && r->recent[slot].until_ms > now_ms)
+		return;
+	r->recent[slot].hash = hash;
+	r->recent[slot].until_ms = now_ms + NAME_QUIET_MS;
+	report_connect(r, rec);
+}
+
+void report_text(struct report *r, const char *kind, const char *reason)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(RECORD_MAX);
+	struct json j = { .out = &b };
+
+	json_begin_object(&j);
+	json_kstring(&j, "kind", kind);
+	json_kstring(&j, "reason", reason);
+	json_end_object(&j);
+	send_record(r, &b);
+}
+
+void report_ready(struct report *r)
+{
+	if (!send_text(r, "ready", 5))
+		r->dropped++;
+}

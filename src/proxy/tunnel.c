@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Tunnels, and the gate in front of them: a client that was allowed to talk to
+ * one name must not ask the server behind it for another (domain fronting, N4).
+ * Until the TLS ClientHello has been read whole and names the target, no byte
+ * of the client goes upstream. An address target has no name to compare: a rule
+ * for an address allows whatever is behind it.
+ *
+ * An encrypted ClientHello is not refused as such: clients send the extension as
+ * grease, and what it can hide is no more than what the Host header inside TLS
+ * hides anyway. The outer name must be right.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "proxy/proxy.h"
+#include "proxy/sni.h"
+#include "proxy/socks.h"
+
+#define PORT_HTTP 80
+
+static bool is_tls_port(uint16_t port)
+{
+	static const uint16_t ports[] = {
+		443,  465,  563,  636,  853,  989,  990,  992,  993,  994,  995,
+		2376, 4443, 5061, 5223, 5671, 6443, 6697, 8443, 8883, 9443, 10443,
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(ports); i++) {
+		if (ports[i] == port)
+			return true;
+	}
+	return false;
+}
+
+static bool is_address(const char *name)
+{
+	struct host host;
+
+	return host_parse(name, strlen(name), &host, NULL) == 0 && host.kind != HOST_NAME;
+}
+
+enum conn_gate tunnel_gate(const struct proxy *p UNUSED, const struct conn *c)
+{
+	if (c->via == VIA_FORWARD || is_address(c->name))
+		return GATE_OPEN;
+	return is_tls_port(c->port) ? GATE_TLS : GATE_SNIFF;
+}
+
+static void deny_hello(struct proxy *p, struct conn *c, enum sni_result result,
+		       const struct sni *sni)
+{
+	struct verdict v = { .allow = false };
+
+	(void)snprintf(v.rule, sizeof(v.rule), "%s",
+		       result == SNI_NAME ? "network.sni" : "network.requireSNI");
+	(void)snprintf(v.reason, sizeof(v.reason), "%s%s%s", sni_result_text(result),
+		       result == SNI_NAME ? ": " : "", result == SNI_NAME ? sni->host.name : "");
+	c->open_record = false;
+	conn_deny(p, c, c->name, c->port, &v);
+}
+
+/* > 0: the gate is open. 0: more is needed. < 0: denied. */
+static int gate_check(struct proxy *p, struct conn *c, bool expired)
+{
+	const struct side *client = &c->side[0];
+	enum sni_result r = SNI_MORE;
+	struct sni sni = { .ech = false };
+	bool strict = c->gate == GATE_TLS && p->config->require_sni;
+
+	if (client->in.len == 0 && client->eof)
+		return 1; /* nothing was said, nothing can be wrong with it */
+	if (client->in.len > 0)
+		r = sni_parse((const uint8_t *)client->in.data, client->in.len, &sni);
+	if (r == SNI_MORE && !expired && !client->eof && client->in.len < SNI_HELLO_MAX)
+		return 0;
+	if (r == SNI_NAME && strcmp(sni.host.name, c->name) == 0)
+		return 1;
+	/* a hello for another name, or one that cannot be read, is wrong on any port */
+	if (r == SNI_NAME || r == SNI_BAD || r == SNI_MORE || strict) {
+		deny_hello(p, c, r, &sni);
+		return -1;
+	}
+	return 1;
+}
+
+void front_hello(struct proxy *p, struct conn *c)
+{
+	int r = gate_check(p, c, c->wait == WAIT_HELLO && c->deadline_ms <= p->now_ms);
+
+	if (r > 0) {
+		c->gate = GATE_OPEN;
+		dial_start(p, c, false);
+	} else if (r == 0 && c->wait != WAIT_HELLO) {
+		conn_wait(p, c, WAIT_HELLO);
+	}
+}
+
+/* The client's side of a tunnel is told that it stands. */
+static void announce(struct conn *c)
+{
+	uint8_t reply[SOCKS_REPLY_LEN];
+
+	if (c->words == WORDS_HTTP) {
+		buf_puts(&c->side[0].out, "HTTP/1.1 200 Connection established\r\n\r\n");
+	} else if (c->words == WORDS_SOCKS) {
+		socks_reply(SOCKS_OK, reply);
+		buf_append(&c->side[0].out, reply, sizeof(reply));
+	}
+}
+
+void tunnel_open(struct proxy *p, struct conn *c)
+{
+	bool passed = c->front == FRONT_HELLO && c->gate == GATE_OPEN;
+
+	announce(c);
+	dial_free(c);
+	/* HTTP in a tunnel is judged request by request like any other */
+	if (c->port == PORT_HTTP && c->words != WORDS_NONE) {
+		c->open_record = false;
+		http_make_fixed(c);
+		conn_wait(p, c, WAIT_IDLE);
+		conn_set_state(p, c, CONN_HEAD);
+		return;
+	}
+	http_detach(c);
+	if (!passed)
+		c->gate = tunnel_gate(p, c);
+	c->flow[0].mode = c->flow[1].mode = FLOW_FREE;
+	conn_wait(p, c, c->gate == GATE_TLS ? WAIT_IDLE : WAIT_NONE);
+	conn_set_state(p, c, CONN_RELAY);
+}
+
+/* False: the connection is closed or was denied. */
+static bool pass_gate(struct proxy *p, struct conn *c)
+{
+	bool expired = c->wait != WAIT_NONE && c->deadline_ms <= p->now_ms;
+	int r;
+
+	if (relay_fill(&p->relay, &c->side[0], SNI_HELLO_MAX) < 0) {
+		conn_reset(p, c);
+		return false;
+	}
+	if (expired && c->side[0].in.len == 0) {
+		conn_close(p, c);
+		return false;
+	}
+	r = gate_check(p, c, expired);
+	if (r > 0) {
+		c->gate = GATE_OPEN;
+		conn_wait(p, c, WAIT_NONE);
+	} else if (r == 0 && c->side[0].in.len > 0 && c->wait != WAIT_HELLO) {
+		conn_wait(p, c, WAIT_HELLO);
+	}
+	return r >= 0;
+}
+
+void tunnel_step(struct proxy *p, struct conn *c)
+{
+	uint64_t before = c->bytes[0] + c->bytes[1];
+	bool done[2];
+	int r = 0;
+
+	if (c->gate != GATE_OPEN && !pass_gate(p, c))
+		return;
+	if (c->gate == GATE_OPEN)
+		r = relay_pump(&p->relay, c, 0);
+	if (r == 0)
+		r = relay_pump(&p->relay, c, 1);
+	done[0] = c->flow[0].mode == FLOW_DONE;
+	done[1] = c->flow[1].mode == FLOW_DONE;
+	if (r < 0) {
+		conn_reset(p, c);
+	} else if (done[0] && done[1]) {
+		conn_close(p, c);
+	} else if (c->wait == WAIT_HALF && c->deadline_ms <= p->now_ms) {
+		conn_close(p, c);
+	} else if ((done[0] || done[1]) &&
+		   (c->wait != WAIT_HALF || c->bytes[0] + c->bytes[1] != before)) {
+		conn_wait(p, c, WAIT_HALF);
+	}
+}

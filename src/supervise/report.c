@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "supervise/report.h"
+
+#include <string.h>
+#include <time.h>
+
+#include "base/json.h"
+#include "base/text.h"
+#include "supervise/run.h"
+
+static const char *const kind_names[] = {
+	[VIOLATION_WRITE] = "write",  [VIOLATION_CREATE] = "write", [VIOLATION_RENAME] = "write",
+	[VIOLATION_DELETE] = "write", [VIOLATION_MODE] = "write",   [VIOLATION_READ] = "read",
+	[VIOLATION_EXEC] = "exec",    [VIOLATION_LATER] = "later",
+};
+_Static_assert(ARRAY_LEN(kind_names) == VIOLATION_KIND_MAX_, "a name for each kind");
+
+static bool is_ignored(const struct policy *p, const char *command, const char *target)
+{
+	for (size_t i = 0; i < p->ignore.n; i++) {
+		const struct ignore_rule *rule = &p->ignore.v[i];
+
+		if ((strcmp(rule->command, "*") == 0 || strstr(command, rule->command)) &&
+		    strstr(target, rule->target))
+			return true;
+	}
+	return false;
+}
+
+/* The option that would allow it; NULL when nothing should. */
+static const char *hint_for(struct arena *a, const struct violation *v)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(BUF_MAX_TEXT);
+
+	if (text_starts(v->rule, "protected name ")) {
+		buf_puts(&b, "--set filesystem.unprotect=");
+		text_append_shell(&b, v->rule + strlen("protected name "));
+	} else if (strcmp(v->rule, "protected git configuration") == 0) {
+		buf_puts(&b, "--set filesystem.allowGitConfig=true");
+	} else if (strcmp(v->rule, "filesystem.allowWrite") == 0) {
+		buf_puts(&b, "--allow-write ");
+		text_append_shell(&b, v->path);
+	} else if (strcmp(v->rule, "filesystem.denyRead") == 0) {
+		buf_puts(&b, "--allow-read ");
+		text_append_shell(&b, v->path);
+	} else {
+		return NULL;
+	}
+	return arena_strdup(a, buf_str(&b));
+}
+
+static struct report_entry *find(struct report_entry *v, size_t n, const char *kind,
+				 const char *target)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (strcmp(v[i].target, target) == 0 && strcmp(v[i].kind, kind) == 0)
+			return &v[i];
+	}
+	return NULL;
+}
+
+static int64_t wall_clock_ms(void)
+{
+	struct timespec ts;
+
+	(void)clock_gettime(CLOCK_REALTIME, &ts);
+	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+const struct report_entry *report_add(struct report *r, const struct policy *p, const char *command,
+				      const struct violation *v)
+{
+	bool later = v->kind == VIOLATION_LATER;
+	const char *kind = kind_names[v->kind];
+	struct report_entry *e = later ? find(r->later, r->n_later, kind, v->path)
+				       : find(r->denied, r->n_denied, kind, v->path);
+
+	if (e) {
+		e->count++;
+		return NULL;
+	}
+	if (is_ignored(p, command, v->path))
+		return NULL;
+	if ((later ? r->n_later : r->n_denied) >= REPORT_ENTRIES_MAX) {
+		r->dropped++;
+		return NULL;
+	}
+	e = later ? ARENA_PUSH(r->a, r->later, r->n_later)
+		  : ARENA_PUSH(r->a, r->denied, r->n_denied);
+	*e = (struct report_entry){
+		.kind = kind,
+		.target = arena_strdup(r->a, v->path),
+		.rule = arena_strdup(r->a, v->rule),
+		.source = arena_strdup(r->a, v->source),
+		.reason = arena_strdup(r->a, v->reason),
+		.hint = hint_for(r->a, v),
+		.process = arena_strdup(r->a, v->process),
+		.pid = v->pid,
+		.time_ms = wall_clock_ms(),
+		.count = 1,
+	};
+	return e;
+}
+
+void report_describe(const struct report_entry *entry, struct buf *out)
+{
+	buf_printf(out, "denied %s ",
+		   strcmp(entry->kind, "exec") == 0   ? "exec of the setuid file"
+		   : strcmp(entry->kind, "read") == 0 ? "read of"
+						      : "write to");
+	text_append_safe(out, entry->target);
+	if (*entry->reason) {
+		buf_puts(out, " — ");
+		text_append_safe(out, entry->reason);
+	}
+	if (entry->hint) {
+		buf_puts(out, " (allow with: ");
+		text_append_safe(out, entry->hint);
+		buf_puts(out, ")");
+	}
+}
+
+static void print_denied(struct json *j, const struct report_entry *e)
+{
+	json_begin_object(j);
+	json_kstring(j, "kind", e->kind);
+	json_kstring(j, "target", e->target);
+	json_kstring(j, "rule", e->rule);
+	json_kstring(j, "source", e->source);
+	json_kstring(j, "reason", e->reason);
+	json_kstring(j, "process", e->process);
+	json_kint(j, "pid", e->pid);
+	json_kint(j, "time", e->time_ms);
+	json_kstring(j, "hint", e->hint);
+	json_kint(j, "count", (int64_t)e->count);
+	json_end_object(j);
+}
+
+void report_print_json(const struct report *r, char *const *argv, const struct run_result *result,
+		       struct buf *out)
+{
+	struct json j = { .out = out, .indent = 2 };
+
+	json_begin_object(&j);
+	json_key(&j, "command");
+	json_begin_array(&j);
+	for (; *argv; argv++)
+		json_string(&j, *argv);
+	json_end_array(&j);
+	json_kstring(&j, "backend", "native");
+	json_kint(&j, "exitCode", result->exit_code);
+	json_kint(&j, "signal", result->signal);
+	json_kbool(&j, "timedOut", result->timed_out);
+	json_kint(&j, "wallMs", (int64_t)result->wall_ms);
+	json_kint(&j, "cpuMs", (int64_t)result->cpu_ms);
+	json_kint(&j, "maxRss", (int64_t)result->max_rss);
+	json_key(&j, "violations");
+	json_begin_array(&j);
+	for (size_t i = 0; i < r->n_denied; i++)
+		print_denied(&j, &r->denied[i]);
+	json_end_array(&j);
+	json_kint(&j, "violationsNotListed", (int64_t)r->dropped);
+	json_key(&j, "runsLater");
+	json_begin_array(&j);
+	for (size_t i = 0; i < r->n_later; i++) {
+		json_begin_object(&j);
+		json_kstring(&j, "path", r->later[i].target);
+		json_kstring(&j, "reason", r->later[i].reason);
+		json_end_object(&j);
+	}
+	json_end_array(&j);
+	json_end_object(&j);
+	buf_putc(out, '\n');
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What was blocked in a run, and what the run left that will run later outside.
+ * The same thing repeated is one entry with a count. Entries are bounded: a
+ * command that is denied a million things fills no memory.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "policy/policy.h"
+#include "supervise/broker/broker.h"
+
+#define REPORT_ENTRIES_MAX 1000
+
+struct report_entry {
+	const char *kind; /* "write", "read", "exec" */
+	const char *target;
+	const char *rule, *source, *reason, *hint, *process;
+	int pid;
+	int64_t time_ms; /* since the epoch, of the first */
+	uint64_t count;
+};
+
+struct report {
+	struct arena *a;
+	struct report_entry *denied, *later; /* `later`: target and reason only */
+	size_t n_denied, n_later;
+	uint64_t dropped; /* denials past the bound */
+};
+
+struct run_result;
+
+/*
+ * Take in what the broker says. The entry when it is the first of its kind and
+ * not ignored by the policy (ignoreViolations; `command` is matched), else NULL.
+ */
+const struct report_entry *report_add(struct report *r, const struct policy *p, const char *command,
+				      const struct violation *v);
+
+/* "denied write to /etc/hosts — outside the writable directories (allow with: ...)" */
+void report_describe(const struct report_entry *entry, struct buf *out);
+
+void report_print_json(const struct report *r, char *const *argv, const struct run_result *result,
+		       struct buf *out);

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which rule decides about a path. */
+#include "policy_fixture.h"
+
+static void test_defaults(void **state)
+{
+	struct fixture *f = *state;
+
+	fixture_load(f);
+	assert_readable(f, "/usr/bin/env");
+	assert_readable(f, "home/notes");
+	assert_hidden(f, "home/.ssh");
+	assert_hidden(f, "home/.ssh/id_ed25519");
+	assert_readable(f, "home/.sshx");
+	assert_hidden(f, "home/.config/gh/hosts.yml");
+	assert_readable(f, "home/.config/htop");
+	assert_hidden(f, "home/.claude/.credentials.json");
+	assert_readable(f, "home/.claude/projects");
+	assert_hidden(f, "/etc/shadow");
+	assert_writable(f, "home/proj/src/x");
+	assert_writable(f, "home/proj");
+	assert_unwritable(f, "home/projx");
+	assert_unwritable(f, "home/x");
+	assert_unwritable(f, "/etc/hosts");
+	/* private: written there is not written here */
+	assert_writable(f, "/tmp/x");
+	assert_hidden(f, "/tmp/x");
+}
+
+static void test_depth(void **state)
+{
+	struct fixture *f = *state;
+
+	fixture_user(f, "filesystem:\n"
+			"  denyRead: [~/d, ~/d/a/b/secret]\n"
+			"  allowRead: [~/d/a]\n");
+	fixture_load(f);
+	assert_hidden(f, "home/d/x");
+	assert_readable(f, "home/d/a");
+	assert_readable(f, "home/d/a/b/x");
+	assert_hidden(f, "home/d/a/b/secret/x");
+	assert_hidden(f, "home/d/ab");
+}
+
+static void test_equal_depth(void **state)
+{
+	struct fixture *f = *state;
+
+	/* in one layer the deny; a plain path over a pattern; a later layer over all */
+	fixture_user(f, "filesystem:\n"
+			"  denyRead: [~/same, '~/p*', ~/later]\n"
+			"  allowRead: [~/same, ~/plain]\n");
+	fixture_option(f, "filesystem.allowRead", "~/late*");
+	fixture_load(f);
+	assert_hidden(f, "home/same");
+	assert_hidden(f, "home/pattern/x");
+	assert_readable(f, "home/plain/x");
+	assert_readable(f, "home/later");
+}
+
+static void test_allow_read_order_does_not_matter(void **state)
+{
+	struct fixture *f = *state;
+
+	fixture_user(f, "filesystem:\n  allowRead: [~/same]\n  denyRead: [~/same]\n");
+	fixture_load(f);
+	assert_hidden(f, "home/same");
+}
+
+static void test_write(void **state)
+{
+	struct fixture *f = *state;
+	struct decision d;
+
+	fixture_user(f, "filesystem:\n"
+			"  allowWrite: [~/w, ~/w/no/deep, ~/.aws/cli]\n"
+			"  denyWrite: [~/w/no, '~/w/**/*.lock']\n"
+			"  denyRead: [~/w/hidden]\n");
+	fixture_load(f);
+	assert_writable(f, "home/w/x");
+	/* a denyWrite holds at any depth below it, deeper allows or not */
+	assert_unwritable(f, "home/w/no/deep/x");
+	assert_unwritable(f, "home/w/a/b/c.lock");
+	assert_unwritable(f, "home/w/c.lock/below");
+	assert_writable(f, "home/w/c.lockx");
+	assert_unwritable(f, "home/w/hidden/x");
+	/* an allowWrite inside a hidden place opens it for reading too */
+	assert_readable(f, "home/.aws/cli/cache");
+	assert_hidden(f, "home/.aws/credentials");
+	policy_decide_path(f->p, ACCESS_WRITE, "/etc/hosts", &d);
+	assert_string_equal(d.reason, "outside the writable directories");
+	assert_null(d.rule);
+	policy_decide_path(f->p, ACCESS_READ, arena_printf(f->a, "%s/.ssh/x", f->home), &d);
+	assert_string_equal(d.reason, "private keys");
+	assert_string_equal(d.rule->text, "~/.ssh");
+}
+
+static void test_root(void **state)
+{
+	struct fixture *f = *state;
+
+	fixture_user(f, "filesystem: {denyRead: [/], allowRead: [/usr, .]}");
+	fixture_load(f);
+	assert_hidden(f, "/");
+	assert_hidden(f, "/etc/passwd");
+	assert_readable(f, "/usr");
+	assert_readable(f, "home/proj/x");
+	fixture_user(f, "filesystem: {allowWrite: [/**]}");
+	fixture_load(f);
+	assert_writable(f, "/etc/hosts");
+	assert_unwritable(f, "home/.ssh/authorized_keys");
+	assert_unwritable(f, "home/.bashrc");
+}
+
+static void test_patterns(void **state)
+{
+	struct fixture *f = *state;
+
+	fixture_user(f, "filesystem:\n"
+			"  denyRead: ['**/.env', '~/k[0-9]', ~/t/**, 'a\\*b']\n"
+			"  allowRead: [~/t/open]\n");
+	fixture_load(f);
+	/* relative patterns start at the working directory */
+	assert_hidden(f, "home/proj/.env");
+	assert_hidden(f, "home/proj/a/b/.env/x");
+	assert_readable(f, "home/proj/a/b/.envx");
+	assert_readable(f, "home/.env");
+	assert_hidden(f, "home/k1/x");
+	assert_readable(f, "home/kx");
+	assert_hidden(f, "home/t");
+	assert_readable(f, "home/t/open/x");
+	assert_hidden(f, "home/proj/a*b");
+	assert_readable(f, "home/proj/axb");
+}
+
+/* Characters of patterns in the names around a pattern are only names. */
+static void test_pattern_in_odd_directory(void **state)
+{
+	struct fixture *f = *state;
+
+	f->in.cwd = fixture_mkdir(f, "home/[a-z]*");
+	fixture_option(f, "filesystem.denyRead", "*.key");
+	fixture_option(f, "filesystem.denyWrite", "plain");
+	fixture_load(f);
+	assert_hidden(f, "home/[a-z]*/x.key");
+	assert_readable(f, "home/b/x.key");
+	assert_unwritable(f, "home/[a-z]*/plain");
+	assert_writable(f, "home/[a-z]*/other");
+}
+
+/* Rules are enforced where the path really is. */
+static void test_symlinks(void **state)
+{
+	struct fixture *f = *state;
+
+	fixture_mkdir(f, "keys");
+	fixture_mkdir(f, "home/real");
+	assert_int_equal(symlink("../keys", arena_printf(f->a, "%s/.ssh", f->home)), 0);
+	assert_int_equal(symlink("real", arena_printf(f->a, "%s/link", f->home)), 0);
+	assert_int_equal(symlink("real", arena_printf(f->a, "%s/.config", f->home)), 0);
+	fixture_user(f, "filesystem: {allowWrite: [~/link/new], denyRead: ['~/link/*.key']}");
+	fixture_load(f);
+	assert_hidden(f, "keys/id");
+	assert_writable(f, "home/real/new/x");
+	assert_hidden(f, "home/real/a.key");
+	/* absent below a link */
+	assert_hidden(f, "home/real/gh/hosts.yml");
+}
+
+static void test_cwd_through_link(void **state)
+{
+	struct fixture *f = *state;
+	const char *link = arena_printf(f->a, "%s/link", f->dir);
+
+	assert_int_equal(symlink("home/proj", link), 0);
+	f->in.cwd = link;
+	fixture_load(f);
+	assert_string_equal(f->p->cwd, f->proj);
+	assert_writable(f, "home/proj/x");
+}
+
+static void test_private_home(void **state)
+{
+	struct fixture *f = *state;
+
+	fixture_user(f, "filesystem: {home: private, allowRead: [/, ~/shown]}");
+	fixture_load(f);
+	assert_hidden(f, "home/notes");
+	assert_writable(f, "home/notes");
+	assert_readable(f, "home/shown/x");
+	assert_unwritable(f, "home/shown/x");
+	assert_readable(f, "home/proj/x");
+	assert_writable(f, "home/proj/x");
+}
+
+static void test_protected_names(void **state)
+{
+	struct fixture *f = *state;
+	struct decision d;
+
+	fixture_load(f);
+	assert_unwritable(f, "home/proj/.git/hooks/pre-commit");
+	assert_unwritable(f, "home/proj/.git/hooks");
+	assert_unwritable(f, "home/proj/a/b/.git/config");
+	assert_writable(f, "home/proj/.git/index");
+	assert_writable(f, "home/proj/.git/config.lock");
+	assert_writable(f, "home/proj/hooks/x");
+	assert_unwritable(f, "home/proj/.git/modules/sub/config");
+	assert_writable(f, "home/proj/.git/modules/sub/index");
+	assert_unwritable(f, "home/proj/x/.vscode/tasks.json");
+	assert_unwritable(f, "home/proj/.env");
+	assert_writable(f, "home/proj/.env.example");
+	assert_unwritable(f, "home/proj/.claude/settings.json");
+	assert_writable(f, "home/proj/.claude/notes.md");
+	assert_unwritable(f, "home/proj/.ambit.json");
+	/* reading is not touched */
+	assert_readable(f, "home/proj/.git/hooks/pre-commit");
+	policy_decide_path(f->p, ACCESS_WRITE, arena_printf(f->a, "%s/a/.bashrc", f->proj), &d);
+	assert_non_null(d.protected);
+	assert_string_equal(d.protected->pattern, ".bashrc");
+	assert_string_equal(d.reason, "a shell runs it");
+}
+
+/* A name may begin above the writable directory, but a directory named outright is meant. */
+static void test_protected_names_and_roots(void **state)
+{
+	struct fixture *f = *state;
+
+	fixture_user(f, "filesystem: {allowWrite: [~/.claude, ~/.idea, '~/x/*/.vscode']}");
+	fixture_load(f);
+	assert_unwritable(f, "home/.claude/settings.json");
+	assert_writable(f, "home/.claude/todos/x");
+	assert_writable(f, "home/.idea/x");
+	assert_unwritable(f, "home/.idea/.bashrc");
+	assert_writable(f, "home/x/y/.vscode/tasks.json");
+	assert_unwritable(f, "home/proj/.idea/x");
+	assert_non_null(policy_protected(f->p, "/w", "/w/.git/hooks"));
+	assert_null(policy_protected(f->p, "/w/.git/hooks", "/w/.git/hooks/x"));
+	assert_non_null(policy_protected(f->p, "/w/.git", "/w/.git/hooks/x"));
+	assert_null(policy_protected(f->p, "/", "/"));
+}
+
+static void test_lifting(void **state)
+{
+	struct fixture *f = *state;
+
+	fixture_user(f, "filesystem:\n"
+			"  allowGitConfig: true\n"
+			"  protectNames: [gen/*/key, dist/]\n"
+			"  unprotect: [.envrc]\n");
+	fixture_load(f);
+	assert_writable(f, "home/proj/.git/config");
+	assert_unwritable(f, "home/proj/.git/config.worktree");
+	assert_unwritable(f, "home/proj/.git/hooks/x");
+	assert_writable(f, "home/proj/.envrc");
+	assert_unwritable(f, "home/proj/gen/a/key");
+	assert_writable(f, "home/proj/gen/a/b/key");
+	assert_unwritable(f, "home/proj/dist/x");
+	for (size_t i = 0; i < f->p->fs.n_protected; i++) {
+		const struct protected_name *n = &f->p->fs.protected[i];
+
+		if (strcmp(n->pattern, ".git/config") == 0)
+			assert_int_equal(n->lifted_by.line, 2);
+		else
+			assert_int_equal(n->lifted, strcmp(n->pattern, ".envrc") == 0);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		policy_test(test_defaults),
+		policy_test(test_depth),
+		policy_test(test_equal_depth),
+		policy_test(test_allow_read_order_does_not_matter),
+		policy_test(test_write),
+		policy_test(test_root),
+		policy_test(test_patterns),
+		policy_test(test_pattern_in_odd_directory),
+		policy_test(test_symlinks),
+		policy_test(test_cwd_through_link),
+		policy_test(test_private_home),
+		policy_test(test_protected_names),
+		policy_test(test_protected_names_and_roots),
+		policy_test(test_lifting),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

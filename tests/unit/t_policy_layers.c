@@ -1,0 +1,497 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who wins, who may not, and what is said about it. */
+#include "policy/schema.h"
+#include "policy_fixture.h"
+
+static void test_later_wins_and_lists_merge(void **state)
+{
+	struct fixture *f = *state;
+
+	fixture_user(f, "limits: {memory: 1g, pids: 10}\n"
+			"network: {allowedDomains: [a.example]}\n");
+	fixture_project(f, "limits: {memory: 512m}\nnetwork: {deniedDomains: [b.a.example]}\n");
+	fixture_option(f, "limits.pids", "20");
+	fixture_option(f, "network.allowedDomains", "c.example");
+	fixture_load(f);
+	assert_int_equal(f->p->limits.memory, 512u << 20);
+	assert_int_equal(f->p->limits.pids, 20);
+	assert_int_equal(f->p->network.allowed.n, 2);
+	assert_int_equal(f->p->network.denied.n, 1);
+	assert_int_equal(f->p->notes.n, 0);
+}
+
+static const char *origin_of(const struct fixture *f, const char *key)
+{
+	return origin_text(f->a, &f->p->value_origin[setting_find(key)]);
+}
+
+static void test_origins(void **state)
+{
+	struct fixture *f = *state;
+
+	f->in.profile_dir = fixture_mkdir(f, "profiles");
+	fixture_write(f, "profiles/mine.json",
+		      "{\n \"limits\": {\"pids\": 5},\n"
+		      " \"network\": {\"allowedDomains\":\n [\"a.example\"]}}");
+	fixture_user(f, "\nlimits:\n  memory: 1g\n");
+	fixture_option(f, "profiles", "mine");
+	fixture_option(f, "limits.disk", "1g");
+	fixture_load(f);
+	assert_string_equal(origin_of(f, "limits.output"), "default");
+	assert_string_equal(origin_of(f, "limits.pids"), "profile mine:2");
+	assert_string_equal(origin_of(f, "limits.memory"),
+			    arena_printf(f->a, "%s/user.yaml:3", f->dir));
+	assert_string_equal(origin_of(f, "limits.disk"), "--option");
+	/* the mode followed from this entry */
+	assert_string_equal(origin_of(f, "network.mode"), "profile mine:4");
+	assert_string_equal(f->p->profiles.v[0].text, "mine");
+	assert_string_equal(origin_text(f->a, &f->p->profiles.v[0].origin), "--option");
+}
+
+static void test_only_file_replaces(void **state)
+{
+	struct fixture *f = *state;
+
+	fixture_user(f, "limits: {memory: 1g}");
+	fixture_project(f, "this is: [broken");
+	fixture_managed(f, "limits: {pids: 7}");
+	fixture_only(f, "{\"limits\": {\"cpu\": 1}}");
+	fixture_load(f);
+	assert_int_equal(f->p->limits.memory, 0);
+	assert_int_equal(f->p->limits.pids, 7);
+}
+
+/*
+ * Managed settings.
+ */
+
+static void test_managed_values_only_narrow(void **state)
+{
+	struct fixture *f = *state;
+
+	fixture_managed(f, "network: {mode: allowlist}\n"
+			   "limits: {memory: 1g, timeout: 60}\n"
+			   "enabled: true\n");
+	fixture_user(f, "network: {mode: none}\nlimits:\n  memory: 2g\n  timeout: 30\n");
+	fixture_load(f);
+	assert_int_equal(f->p->network.mode, NETWORK_NONE);
+	assert_int_equal(f->p->limits.memory, 1u << 30);
+	assert_int_equal(f->p->limits.timeout_ms, 30000);
+	assert_one_note(f,
+			"user.yaml:3: ignored: limits.memory is fixed by the managed settings, ");
+	assert_non_null(strstr(f->p->notes.v[0].text, "managed.yaml:2"));
+	/* no limit is more than any limit */
+	fixture_option(f, "limits.memory", "0");
+	fixture_fails(f, "--option: limits.memory: refused: fixed by the managed settings, "
+			 "@/managed.yaml:2");
+	f->settings[0] =
+		(struct setting_text){ "network.mode", "allowlist", "--option", LAYER_OPTION };
+	fixture_load(f);
+	assert_int_equal(f->p->network.mode, NETWORK_ALLOWLIST);
+	f->settings[0] =
+		(struct setting_text){ "enabled", "false", "AMBIT_NO_SANDBOX", LAYER_ENVIRONMENT };
+	fixture_fails(f, "AMBIT_NO_SANDBOX: enabled: refused: fixed by the managed settings, "
+			 "@/managed.yaml:3");
+}
+
+static void test_managed_denies_hold(void **state)
+{
+	struct fixture *f = *state;
+
+	fixture_managed(f, "filesystem:\n"
+			   "  denyRead: [~/vault]\n"
+			   "  allowRead: [~/vault/open]\n"
+			   "  denyWrite: [~/proj/lock]\n"
+			   "network: {deniedDomains: ['*.evil.example']}\n");
+	fixture_user(f, "filesystem:\n  allowRead: [~/vault/deep/er]\n  allowWrite: [~]\n");
+	fixture_load(f);
+	assert_hidden(f, "home/vault/deep/er");
+	assert_hidden(f, "home/vault/x");
+	/* its own exception counts */
+	assert_readable(f, "home/vault/open/x");
+	assert_unwritable(f, "home/vault/x");
+	assert_unwritable(f, "home/proj/lock/x");
+	assert_writable(f, "home/other");
+	assert_one_note(f, "user.yaml:2: ignored: filesystem.allowRead is fixed by the managed "
+			   "settings, ");
+	fixture_option(f, "filesystem.allowWrite", "lock/sub");
+	fixture_fails(f, "--option: filesystem.allowWrite: refused: fixed by the managed settings, "
+			 "@/managed.yaml:4");
+	f->settings[0].key = "network.allowedDomains";
+	f->settings[0].value = "a.evil.example";
+	fixture_fails(f, "--option: network.allowedDomains: refused: fixed by the managed "
+			 "settings, @/managed.yaml:5");
+	f->settings[0].value = "evil.example";
+	fixture_load(f);
+}
+
+static void test_locked_keys(void **state)
+{
+	struct fixture *f = *state;
+
+	f->in.profile_dir = fixture_mkdir(f, "profiles");
+	fixture_write(f, "profiles/net.yaml", "network: {allowedDomains: [p.example]}");
+	fixture_managed(f, "locked:\n  - network.allowedDomains\n  - filesystem.unprotect\n"
+			   "network: {allowedDomains: [m.example]}\n");
+	fixture_user(f, "network: {allowedDomains: [u.example]}");
+	fixture_load(f);
+	assert_int_equal(f->p->network.allowed.n, 1);
+	assert_one_note(f, "ignored: network.allowedDomains is fixed");
+	/* a profile cannot do what its caller cannot */
+	f->in.user_file = NULL;
+	fixture_option(f, "profiles", "net");
+	fixture_load(f);
+	assert_int_equal(f->p->network.allowed.n, 1);
+	assert_one_note(f, "profile net:1: ignored: network.allowedDomains");
+	/* but the managed file's own can */
+	f->in.n_settings = 0;
+	fixture_managed(f, "locked: [network.allowedDomains]\nprofiles: [net]\n");
+	fixture_load(f);
+	assert_int_equal(f->p->network.allowed.n, 1);
+	assert_int_equal(f->p->notes.n, 0);
+	fixture_managed(f, "locked: [network.allowedDomain]\n");
+	fixture_fails(f,
+		      "@/managed.yaml:1:10: locked: unknown key \"network.allowedDomain\" (did you "
+		      "mean \"network.allowedDomains\"?)");
+}
+
+static void test_locked_profiles(void **state)
+{
+	struct fixture *f = *state;
+
+	f->in.profile_dir = fixture_mkdir(f, "profiles");
+	fixture_write(f, "profiles/net.yaml", "network: {allowedDomains: [p.example]}");
+	fixture_managed(f, "locked: [profiles]");
+	fixture_option(f, "profiles", "net");
+	fixture_fails(f, "--option: profiles: refused: fixed by the managed settings, "
+			 "@/managed.yaml:1");
+}
+
+static void test_managed_protection(void **state)
+{
+	struct fixture *f = *state;
+
+	fixture_managed(f, "filesystem: {protectNames: [deploy.key]}");
+	fixture_user(f, "filesystem: {unprotect: [deploy.key, .vscode, .claude]}");
+	fixture_load(f);
+	assert_unwritable(f, "home/proj/a/deploy.key");
+	assert_writable(f, "home/proj/.vscode/tasks.json");
+	/* lifts everything below, too */
+	assert_writable(f, "home/proj/.claude/settings.json");
+	assert_unwritable(f, "home/proj/.idea/x");
+	assert_one_note(f, "unprotect is fixed by the managed settings");
+	/* locked: naming the very path does not help either */
+	fixture_managed(f, "locked: [filesystem.unprotect]");
+	f->in.user_file = NULL;
+	fixture_option(f, "filesystem.allowWrite", ".vscode");
+	fixture_load(f);
+	assert_unwritable(f, "home/proj/.vscode/x");
+	f->in.managed_file = NULL;
+	fixture_load(f);
+	assert_writable(f, "home/proj/.vscode/x");
+}
+
+/*
+ * Projects.
+ */
+
+static const char widening[] = "network:\n"
+			       "  mode: host\n"
+			       "  allowedDomains: [evil.example]\n"
+			       "  allowUnixSockets: [/run/docker.sock]\n"
+			       "  allowHostPorts: [22]\n"
+			       "  allowPrivateAddresses: true\n"
+			       "filesystem:\n"
+			       "  allowRead: [~/.ssh]\n"
+			       "  allowWrite: [~, /etc]\n"
+			       "  unprotect: [.vscode]\n"
+			       "  tmp: shared\n"
+			       "  bulk: [src]\n"
+			       "limits: {memory: 0}\n"
+			       "environment:\n"
+			       "  inherit: all\n"
+			       "  pass: [SECRET]\n"
+			       "  set: {LD_PRELOAD: ./x.so}\n"
+			       "enabled: false\n"
+			       "backend: none\n"
+			       "fallback: warn\n"
+			       "excludedCommands: [sh]\n"
+			       "ignoreViolations: {'*': [x]}\n"
+			       "audit: {path: /dev/null, redact: false}\n";
+
+static void test_untrusted_project_cannot_widen(void **state)
+{
+	struct fixture *f = *state;
+
+	fixture_user(f, "limits: {memory: 1g}");
+	fixture_project(f, widening);
+	fixture_load(f);
+	assert_int_equal(f->p->network.mode, NETWORK_NONE);
+	assert_int_equal(f->p->network.allowed.n, 0);
+	assert_int_equal(f->p->network.unix_sockets.n, 0);
+	assert_int_equal(f->p->network.host_ports.n, 0);
+	assert_false(f->p->network.allow_private_addresses);
+	assert_hidden(f, "home/.ssh/id");
+	assert_unwritable(f, "home/x");
+	assert_unwritable(f, "/etc/x");
+	assert_unwritable(f, "home/proj/.vscode/x");
+	assert_int_equal(f->p->fs.tmp, TMP_PRIVATE);
+	assert_int_equal(f->p->fs.bulk.n, 0);
+	assert_int_equal(f->p->limits.memory, 1u << 30);
+	assert_int_equal(f->p->env.inherit, ENV_SAFE);
+	assert_int_equal(f->p->env.pass.n, 0);
+	assert_int_equal(f->p->env.set.n, 0);
+	assert_true(f->p->enabled);
+	assert_int_equal(f->p->backend, BACKEND_AUTO);
+	assert_int_equal(f->p->fallback, FALLBACK_ENFORCE);
+	assert_int_equal(f->p->excluded_commands.n, 0);
+	assert_int_equal(f->p->ignore.n, 0);
+	assert_null(f->p->audit_path);
+	assert_true(f->p->audit_redact);
+	assert_int_equal(f->p->notes.n, 22);
+	assert_string_equal(
+		f->p->notes.v[0].text,
+		arena_printf(f->a,
+			     "%s/.ambit.yaml:2: ignored: network.mode would widen the policy "
+			     "(accept with: ambit trust %s)",
+			     f->proj, f->proj));
+}
+
+static void test_trusted_project_can_widen(void **state)
+{
+	struct fixture *f = *state;
+
+	fixture_user(f, "limits: {memory: 1g}");
+	fixture_project(f, widening);
+	f->in.project_trusted = true;
+	fixture_load(f);
+	assert_int_equal(f->p->notes.n, 0);
+	assert_int_equal(f->p->network.mode, NETWORK_HOST);
+	assert_readable(f, "home/.ssh/id");
+	assert_writable(f, "home/x");
+	assert_int_equal(f->p->limits.memory, 0);
+	assert_false(f->p->enabled);
+}
+
+static void test_untrusted_project_may_narrow(void **state)
+{
+	struct fixture *f = *state;
+
+	fixture_user(f, "network: {allowedDomains: ['*.a.example', 10.0.0.0/8]}\n"
+			"filesystem: {allowWrite: [~/data]}\n");
+	fixture_project(f, "network:\n"
+			   "  mode: allowlist\n"
+			   "  allowedDomains: [x.a.example, '10.1.2.3:443']\n"
+			   "  deniedDomains: ['*']\n"
+			   "filesystem:\n"
+			   "  denyRead: [.., secret]\n"
+			   "  denyWrite: [src]\n"
+			   "  allowRead: [.]\n"
+			   "  allowWrite: [sub, ~/data/x, 'gen/*.c']\n"
+			   "  protectNames: [Makefile]\n"
+			   "  home: private\n"
+			   "limits: {memory: 1g}\n"
+			   "environment: {inherit: none}\n"
+			   "enabled: true\n"
+			   "require: [landlock]\n");
+	fixture_load(f);
+	assert_int_equal(f->p->notes.n, 0);
+	assert_int_equal(f->p->network.mode, NETWORK_ALLOWLIST);
+	/* relative to the project, and its own exception to its own rule works */
+	assert_hidden(f, "home/other");
+	assert_readable(f, "home/proj/README");
+	assert_hidden(f, "home/proj/secret");
+	assert_unwritable(f, "home/proj/src/a.c");
+	assert_writable(f, "home/proj/lib/a.c");
+	assert_unwritable(f, "home/proj/a/Makefile");
+	assert_int_equal(f->p->fs.home, HOME_PRIVATE);
+	assert_int_equal(f->p->limits.memory, 1u << 30);
+	assert_int_equal(f->p->require.n, 1);
+}
+
+/* A pattern that would be deeper than the rule that hides the keys. */
+static void test_untrusted_pattern(void **state)
+{
+	struct fixture *f = *state;
+
+	fixture_mkdir(f, "home/.ssh");
+	fixture_project(f, "filesystem: {allowRead: ['~/**/id_rsa', '/**/x']}");
+	fixture_load(f);
+	assert_hidden(f, "home/.ssh/id_rsa");
+	assert_int_equal(f->p->notes.n, 2);
+}
+
+/* Private directories are writable, but that does not make the host's be. */
+static void test_untrusted_tmp(void **state)
+{
+	struct fixture *f = *state;
+
+	fixture_project(f, "filesystem: {allowWrite: [/tmp/shared]}");
+	fixture_load(f);
+	assert_one_note(f, "filesystem.allowWrite would widen");
+	assert_int_equal(f->p->fs.rules.v[f->p->fs.rules.n - 1].verdict, VERDICT_DENY);
+}
+
+/*
+ * Profiles.
+ */
+
+static void test_profiles(void **state)
+{
+	struct fixture *f = *state;
+	const char *const user_dirs[] = { fixture_mkdir(f, "mine"), NULL };
+
+	f->in.profile_dir = fixture_mkdir(f, "profiles");
+	f->in.profile_dirs_user = user_dirs;
+	fixture_write(f, "profiles/a.yaml",
+		      "profiles: [b]\nnetwork: {allowedDomains: [a.example]}");
+	fixture_write(f, "profiles/b.yaml",
+		      "profiles: [a]\nfilesystem: {allowWrite: [~/.cache/none]}");
+	fixture_write(f, "mine/b.json", "{\"limits\": {\"pids\": 3}}");
+	fixture_write(f, "home/proj/own.yaml", "limits: {cpu: 2}");
+	fixture_user(f, "profiles: [a]");
+	fixture_option(f, "profiles", "./own.yaml");
+	fixture_option(f, "profiles", "a");
+	fixture_load(f);
+	assert_int_equal(f->p->profiles.n, 3);
+	assert_int_equal(f->p->network.allowed.n, 1);
+	/* the user's own b, not the shipped one */
+	assert_int_equal(f->p->limits.pids, 3);
+	assert_true(f->p->limits.cpu > 1);
+	fixture_option(f, "profiles", "c");
+	fixture_fails(f, "--option: profiles: no profile \"c\"; there are: a, b");
+	f->settings[2].value = "../profiles/a";
+	fixture_fails(f, "@/home/profiles/a: No such file or directory");
+	f->settings[2].value = "..";
+	fixture_fails(f, "--option: profiles: no profile \"..\"; there are: a, b");
+}
+
+static void test_profile_cycle_and_optional(void **state)
+{
+	struct fixture *f = *state;
+
+	f->in.profile_dir = fixture_mkdir(f, "profiles");
+	fixture_write(f, "profiles/a.yaml", "profiles: [b]");
+	fixture_write(f, "profiles/b.yaml",
+		      "profiles: [a]\nfilesystem: {allowWrite: [~/.cache/none]}");
+	fixture_user(f, "profiles: [b]\nfilesystem: {allowWrite: [~/other]}");
+	fixture_load(f);
+	assert_int_equal(f->p->profiles.n, 2);
+	assert_writable(f, "home/.cache/none/x");
+	for (size_t i = 0; i < f->p->fs.rules.n; i++) {
+		const struct path_rule *r = &f->p->fs.rules.v[i];
+
+		assert_int_equal(r->optional, r->origin.layer == LAYER_PROFILE);
+	}
+}
+
+/* An error in a profile names its file, not its name. */
+static void test_profile_error(void **state)
+{
+	struct fixture *f = *state;
+
+	f->in.profile_dir = fixture_mkdir(f, "profiles");
+	fixture_write(f, "profiles/a.yaml", "limits:\n  cpu: x\n");
+	fixture_user(f, "profiles: [a]");
+	fixture_fails(f,
+		      "@/profiles/a.yaml:2:8: limits.cpu: must be a number that is not negative");
+}
+
+static void test_profile_of_untrusted_project(void **state)
+{
+	struct fixture *f = *state;
+
+	f->in.profile_dir = fixture_mkdir(f, "profiles");
+	fixture_write(f, "profiles/a.yaml",
+		      "network: {allowedDomains: [a.example]}\nlimits: {pids: 9}\n");
+	fixture_project(f, "profiles: [a]");
+	fixture_load(f);
+	assert_int_equal(f->p->network.allowed.n, 0);
+	assert_int_equal(f->p->limits.pids, 9);
+	assert_one_note(f, "profiles/a.yaml:1: ignored: network.allowedDomains would widen");
+	/* when the user asks for it as well, it is the user's */
+	fixture_user(f, "profiles: [a]");
+	fixture_load(f);
+	assert_int_equal(f->p->network.allowed.n, 1);
+	assert_int_equal(f->p->notes.n, 0);
+}
+
+/* `-p offline` is offline even when a file says otherwise; the next word may go further. */
+static void test_option_profile_narrows_files(void **state)
+{
+	struct fixture *f = *state;
+
+	f->in.profile_dir = fixture_mkdir(f, "profiles");
+	fixture_write(f, "profiles/off.yaml",
+		      "network: {mode: none}\nlimits: {pids: 100}\nbackend: bwrap\n");
+	fixture_user(f, "network: {mode: allowlist, allowedDomains: [a.example]}\n"
+			"limits: {pids: 50}\nbackend: native\n");
+	fixture_option(f, "profiles", "off");
+	fixture_load(f);
+	assert_int_equal(f->p->network.mode, NETWORK_NONE);
+	assert_int_equal(f->p->limits.pids, 50);
+	assert_int_equal(f->p->backend, BACKEND_NATIVE);
+	fixture_option(f, "network.allowedDomains", "b.example");
+	fixture_load(f);
+	assert_one_note(f, "b.example is not reachable: network.mode is none (profile off:1)");
+	fixture_option(f, "network.mode", "allowlist");
+	fixture_load(f);
+	assert_int_equal(f->p->network.mode, NETWORK_ALLOWLIST);
+	/* asked for in a file, the profile lies below it */
+	f->in.n_settings = 0;
+	fixture_user(f, "network: {mode: allowlist}\nprofiles: [off]\n");
+	fixture_load(f);
+	assert_int_equal(f->p->network.mode, NETWORK_ALLOWLIST);
+}
+
+/* The profiles that are shipped load, each alone and all together. */
+static void test_shipped_profiles(void **state)
+{
+	static const char *const names[] = { "npm",    "pip",     "cargo",  "go",     "git",
+					     "claude", "offline", "strict", "python", "node",
+					     "rust",   "maven",   "gradle" };
+	struct fixture *f = *state;
+
+	f->in.profile_dir = "profiles"; /* tests run at the root of the source */
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		f->in.n_settings = 0;
+		fixture_option(f, "profiles", names[i]);
+		fixture_load(f);
+		assert_int_equal(f->p->notes.n, 0);
+	}
+	f->in.n_settings = 0;
+	fixture_option(f, "profiles", "claude");
+	fixture_load(f);
+	assert_readable(f, "home/.claude/.credentials.json");
+	assert_writable(f, "home/.claude/projects/x");
+	assert_writable(f, "home/.claude.json");
+	assert_unwritable(f, "home/.claude/settings.json");
+	assert_unwritable(f, "home/.claude/hooks/x");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		policy_test(test_later_wins_and_lists_merge),
+		policy_test(test_origins),
+		policy_test(test_only_file_replaces),
+		policy_test(test_managed_values_only_narrow),
+		policy_test(test_managed_denies_hold),
+		policy_test(test_locked_keys),
+		policy_test(test_locked_profiles),
+		policy_test(test_managed_protection),
+		policy_test(test_untrusted_project_cannot_widen),
+		policy_test(test_trusted_project_can_widen),
+		policy_test(test_untrusted_project_may_narrow),
+		policy_test(test_untrusted_pattern),
+		policy_test(test_untrusted_tmp),
+		policy_test(test_profiles),
+		policy_test(test_profile_cycle_and_optional),
+		policy_test(test_profile_error),
+		policy_test(test_profile_of_untrusted_project),
+		policy_test(test_option_profile_narrows_files),
+		policy_test(test_shipped_profiles),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
