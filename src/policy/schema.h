@@ -39,7 +39,7 @@ enum setting_type {
 enum setting_widening {
 	WIDEN_ADDING, /* list: each added entry widens (unless already covered) */
 	WIDEN_NEVER, /* list of denies: adding only narrows */
-	WIDEN_HIGHER, /* scalar: a higher value (enum index, number, true) widens; 0 = unlimited is highest for limits */
+	WIDEN_HIGHER, /* a higher value (index, number, true) widens; no limit (0) is the highest */
 	WIDEN_LOWER, /* scalar: a lower value widens (true -> false) */
 	WIDEN_ALWAYS, /* any change counts as widening */
 	WIDEN_NEUTRAL,

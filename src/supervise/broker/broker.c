@@ -172,7 +172,7 @@ static int keep_ptrace_only(void)
 	return syscall(SYS_capset, &header, data) < 0 ? -errno : 0;
 }
 
-static _Noreturn void broker_main(const struct broker_setup *s, mode_t mask)
+static _Noreturn void broker_main(const struct broker_setup *s, pid_t supervisor, mode_t mask)
 {
 	struct arena *a = arena_new();
 	struct broker b = {
@@ -184,7 +184,6 @@ static _Noreturn void broker_main(const struct broker_setup *s, mode_t mask)
 	const struct rlimit no_core = { 0, 0 };
 	uint64_t sync = NOTIF_FD_SYNC_WAKE_UP;
 
-	(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 	(void)prctl(PR_SET_NAME, "ambit-broker", 0, 0, 0);
 	b.proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (b.proc < 0 || setns(s->pidfd, CLONE_NEWUSER | CLONE_NEWNS) < 0)
@@ -195,6 +194,9 @@ static _Noreturn void broker_main(const struct broker_setup *s, mode_t mask)
 	b.lock = s->lock;
 	if (b.root < 0 || fchdir(b.root) < 0 || keep_ptrace_only() < 0 ||
 	    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		_exit(125);
+	/* joining the namespaces cleared it, so late; the parent may be gone already */
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || getppid() != supervisor)
 		_exit(125);
 	(void)setrlimit(RLIMIT_CORE, &no_core);
 	(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
@@ -207,14 +209,14 @@ static _Noreturn void broker_main(const struct broker_setup *s, mode_t mask)
 int broker_start(const struct broker_setup *setup, pid_t *ret_pid, struct error *e)
 {
 	mode_t mask = umask(0);
-	pid_t pid;
+	pid_t supervisor = getpid(), pid;
 
 	(void)umask(mask);
 	pid = fork();
 	if (pid < 0)
 		return error_set(e, errno, "cannot start the broker: %s", strerror(errno));
 	if (pid == 0)
-		broker_main(setup, mask);
+		broker_main(setup, supervisor, mask);
 	*ret_pid = pid;
 	return 0;
 }
