@@ -207,6 +207,61 @@ static int add_glob(struct compiler *c, const struct path_rule *r)
 	return err;
 }
 
+/* denyRead "/": a mount cannot hide the root itself, so everything in it is hidden. */
+static int add_root_entries(struct compiler *c, const struct path_rule *r)
+{
+	const char *const *names;
+	int n = c->view->list(c->view, c->a, "/", &names);
+
+	if (n < 0)
+		return error_set(c->e, -n, "%s: cannot list /: %s", rule_text(c, r), strerror(-n));
+	for (int i = 0; i < n; i++) {
+		char *path = path_join(c->a, "/", names[i]);
+		enum file_kind kind = c->view->kind(c->view, path);
+		struct point *pt;
+
+		if (kind == FILE_LINK || kind == FILE_ABSENT || strcmp(path, "/sys") == 0)
+			continue;
+		pt = add_point(c, path);
+		c->view->look(c->view, c->a, path, &pt->at);
+		pt->rule = r;
+	}
+	return 0;
+}
+
+/*
+ * An allow rule must not go through a link that lies in a writable directory: an
+ * earlier run may have made it, and so have chosen what is opened now.
+ */
+static int check_links(struct compiler *c, const struct path_rule *r)
+{
+	for (const char *s = r->path; strcmp(r->path, r->real) != 0 && *s; s++) {
+		size_t len = (size_t)(s - r->path) + 1 + strcspn(s + 1, "/");
+		char *part = arena_strndup(c->a, r->path, len), *slash;
+		struct view_entry dir;
+
+		if (*s != '/' || c->view->kind(c->view, part) != FILE_LINK)
+			continue;
+		slash = strrchr(part, '/');
+		*(slash == part ? slash + 1 : slash) = '\0';
+		c->view->look(c->view, c->a, part, &dir);
+		for (size_t i = 0; i < c->p->fs.rules.n; i++) {
+			const struct path_rule *o = &c->p->fs.rules.v[i];
+
+			if (o == r || o->glob || o->access != ACCESS_WRITE ||
+			    o->verdict != VERDICT_ALLOW || !path_within(dir.real, o->real) ||
+			    path_within(r->real, o->real))
+				continue;
+			return error_set(c->e, EXDEV,
+					 "%s: leads to %s through a symbolic link in the writable "
+					 "directory %s, where the command could have made it: name "
+					 "%s itself",
+					 rule_text(c, r), r->real, o->real, r->real);
+		}
+	}
+	return 0;
+}
+
 static int add_rule(struct compiler *c, const struct path_rule *r)
 {
 	struct view_entry at = { .kind = FILE_ABSENT };
@@ -214,6 +269,10 @@ static int add_rule(struct compiler *c, const struct path_rule *r)
 
 	if (r->glob)
 		return add_glob(c, r);
+	if (strcmp(r->real, "/") == 0 && r->access == ACCESS_READ && r->verdict == VERDICT_DENY)
+		return add_root_entries(c, r);
+	if (r->verdict == VERDICT_ALLOW && check_links(c, r) < 0)
+		return -c->e->code;
 	if (c->view->kind(c->view, r->real) != FILE_ABSENT)
 		c->view->look(c->view, c->a, r->real, &at);
 	if (r->access == ACCESS_WRITE && r->verdict == VERDICT_ALLOW) {
@@ -482,22 +541,38 @@ static void list_guarded(struct compiler *c, const char *root)
 		list_bulk(c, c->p->cwd);
 }
 
+/* Grant direct writes below `path`, unless that would reach into a guarded directory. */
+static void list_direct(struct compiler *c, const char *path)
+{
+	struct plan *plan = c->plan;
+
+	for (size_t i = 0; i < plan->n_guarded; i++) {
+		if (path_within(plan->guarded[i], path)) {
+			*ARENA_PUSH(c->a, plan->relayed, plan->n_relayed) = path;
+			return;
+		}
+	}
+	*ARENA_PUSH(c->a, plan->writable, plan->n_writable) = path;
+}
+
 static void list_writable(struct compiler *c)
 {
 	struct plan *plan = c->plan;
 
 	if (plan->root_writable && c->guarding)
 		list_guarded(c, "/");
-	else if (plan->root_writable)
-		*ARENA_PUSH(c->a, plan->writable, plan->n_writable) = "/";
+	for (size_t i = 0; c->guarding && i < plan->n_mounts; i++) {
+		if (plan->mounts[i].kind == MOUNT_RW && plan->mounts[i].directory)
+			list_guarded(c, plan->mounts[i].path);
+	}
+	if (plan->root_writable && !c->guarding)
+		list_direct(c, "/");
 	for (size_t i = 0; i < plan->n_mounts; i++) {
 		const struct mount_step *m = &plan->mounts[i];
 
-		if (m->kind == MOUNT_RW && m->directory && c->guarding)
-			list_guarded(c, m->path);
-		else if (m->kind == MOUNT_RW || m->kind == MOUNT_PRIVATE || m->kind == MOUNT_DEV ||
-			 m->kind == MOUNT_PROC)
-			*ARENA_PUSH(c->a, plan->writable, plan->n_writable) = m->path;
+		if ((m->kind == MOUNT_RW && !(m->directory && c->guarding)) ||
+		    m->kind == MOUNT_PRIVATE || m->kind == MOUNT_DEV || m->kind == MOUNT_PROC)
+			list_direct(c, m->path);
 	}
 }
 

@@ -65,6 +65,12 @@ struct plan {
 	 */
 	const char **guarded;
 	size_t n_guarded;
+	/*
+	 * Private directories with a guarded one below: a Landlock rule on them would reach
+	 * down to it, so the broker performs what is done there too, freely.
+	 */
+	const char **relayed;
+	size_t n_relayed;
 	/* Parts of guarded directories that are granted directly (node_modules, ...). */
 	const char **bulk;
 	size_t n_bulk;

@@ -47,6 +47,11 @@ void plan_print(const struct plan *plan, struct buf *out)
 			text_append_safe(out, plan->guarded[i]);
 			buf_putc(out, '\n');
 		}
+		for (size_t i = 0; i < plan->n_relayed; i++) {
+			buf_puts(out, "relayed     ");
+			text_append_safe(out, plan->relayed[i]);
+			buf_putc(out, '\n');
+		}
 		for (size_t i = 0; i < plan->n_bulk; i++) {
 			buf_puts(out, "bulk        ");
 			text_append_safe(out, plan->bulk[i]);

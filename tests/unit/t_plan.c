@@ -313,6 +313,8 @@ static void check_file(const struct plan *plan, const struct policy *p, const st
 	enum look look = look_of(plan, e->path);
 	struct decision read, write;
 
+	if (strcmp(e->path, "/") == 0)
+		return; /* cannot be hidden itself, only what is in it */
 	policy_decide_path(p, ACCESS_READ, e->path, &read);
 	policy_decide_path(p, ACCESS_WRITE, e->path, &write);
 	if (read.verdict == VERDICT_DENY && look != LOOK_GONE)

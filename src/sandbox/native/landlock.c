@@ -70,6 +70,9 @@ int native_landlock(const struct plan *plan, struct error *e)
 	for (size_t i = 0; i < plan->n_guarded && r == 0; i++)
 		r = allow_below(ruleset, plan->guarded[i],
 				SYS_LANDLOCK_REMOVE_FILE | SYS_LANDLOCK_REMOVE_DIR, e);
+	for (size_t i = 0; i < plan->n_relayed && r == 0; i++)
+		r = allow_below(ruleset, plan->relayed[i],
+				SYS_LANDLOCK_REMOVE_FILE | SYS_LANDLOCK_REMOVE_DIR, e);
 	if (r == 0) {
 		r = sys_landlock_restrict(ruleset);
 		if (r < 0)

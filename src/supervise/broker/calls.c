@@ -88,6 +88,10 @@ static int ask(const struct call *c, const struct place *p, enum guard_op op, bo
 	};
 	char path[PLACE_TEXT_MAX];
 
+	if (p->relayed) {
+		*ret = (struct guard_answer){ .allowed = true };
+		return 0;
+	}
 	guard_ask(c->b->guard, &q, ret);
 	if (ret->allowed && ret->way == GUARD_BIRTH) {
 		const char *reason = guard_check_birth(c->b->guard, &q);
@@ -257,11 +261,12 @@ static int open_magic(struct call *c, int number, const struct opening *o)
 	struct guard_answer why;
 	char path[PATH_MAX], link[48];
 	struct stat st;
+	bool relayed;
 	int r;
 
 	(void)snprintf(link, sizeof(link), "%d/fd/%d", c->tid, number);
 	file = openat(c->b->proc, link, O_PATH | O_CLOEXEC);
-	if (file < 0 || fd_path(c->b, file, path) < 0 || !guarded_root(c->b, path) ||
+	if (file < 0 || fd_path(c->b, file, path) < 0 || !guarded_root(c->b, path, &relayed) ||
 	    fstat(file, &st) < 0)
 		return ANSWER_CONTINUE;
 	if (st.st_nlink > 0) { /* an unlinked file has no name to guard */
@@ -285,12 +290,13 @@ static int open_unnamed(struct call *c, int dirfd, const char *path, const struc
 	_cleanup_fd_ int base = call_open_base(c, dirfd, path);
 	_cleanup_fd_ int dir = -1, fd = -1;
 	char real[PATH_MAX];
+	bool relayed;
 
 	if (base < 0)
 		return ANSWER_CONTINUE;
 	dir = sys_openat2(base, path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0,
 			  SYS_RESOLVE_NO_MAGICLINKS);
-	if (dir < 0 || fd_path(c->b, dir, real) < 0 || !guarded_root(c->b, real))
+	if (dir < 0 || fd_path(c->b, dir, real) < 0 || !guarded_root(c->b, real, &relayed))
 		return ANSWER_CONTINUE;
 	adopt_umask(c);
 	fd = sys_openat2(dir, ".",

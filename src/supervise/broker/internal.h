@@ -43,6 +43,7 @@ struct place {
 	char path[PATH_MAX];
 	char name[NAME_MAX + 1];
 	const char *root; /* the guarded directory it lies in, NULL = not guarded */
+	bool relayed; /* root is a private directory: performed, but nothing is protected */
 	bool slash; /* the path ended in a slash */
 };
 
@@ -73,7 +74,7 @@ int call_resolve(const struct call *c, int dirfd, const char *path, struct place
 int place_resolve(struct broker *b, int base, const char *path, struct place *ret);
 int place_follow(struct broker *b, struct place *p); /* p names a symlink: go where it points */
 int fd_path(const struct broker *b, int fd, char *ret); /* canonical path of an open file */
-const char *guarded_root(const struct broker *b, const char *path);
+const char *guarded_root(const struct broker *b, const char *path, bool *ret_relayed);
 
 /* A copy of a descriptor of the command. */
 int call_take_fd(const struct call *c, int fd);

@@ -129,17 +129,25 @@ int fd_path(const struct broker *b, int fd, char *ret)
 	return ret[0] == '/' ? 0 : -EXDEV; /* pipes, sockets, what lies outside the root */
 }
 
-const char *guarded_root(const struct broker *b, const char *path)
+/* The longest of the directories that path lies in; `best` if none is longer. */
+static const char *longest(const char *const *v, size_t n, const char *path, const char *best)
 {
-	for (size_t i = 0; i < b->plan->n_bulk; i++) {
-		if (path_within(path, b->plan->bulk[i]))
-			return NULL;
+	for (size_t i = 0; i < n; i++) {
+		if (path_within(path, v[i]) && (!best || strlen(v[i]) > strlen(best)))
+			best = v[i];
 	}
-	for (size_t i = 0; i < b->plan->n_guarded; i++) {
-		if (path_within(path, b->plan->guarded[i]))
-			return b->plan->guarded[i];
-	}
-	return NULL;
+	return best;
+}
+
+const char *guarded_root(const struct broker *b, const char *path, bool *ret_relayed)
+{
+	const struct plan *plan = b->plan;
+	const char *root = longest(plan->guarded, plan->n_guarded, path, NULL);
+	const char *relayed = longest(plan->relayed, plan->n_relayed, path, root);
+	const char *direct = longest(plan->writable, plan->n_writable, path, relayed);
+
+	*ret_relayed = relayed != root;
+	return direct != relayed ? NULL : relayed;
 }
 
 void place_done(struct place *p)
@@ -199,7 +207,7 @@ int place_resolve(struct broker *b, int base, const char *path, struct place *re
 	r = fd_path(b, fd, ret->path);
 	if (r < 0)
 		return ANSWER_CONTINUE;
-	ret->root = guarded_root(b, ret->path);
+	ret->root = guarded_root(b, ret->path, &ret->relayed);
 	return 0;
 }
 
