@@ -140,6 +140,10 @@ static void host_look(const struct view *v, struct arena *a, const char *path,
 		ret->real = arena_strdup(a, real);
 		ret->dev = st.st_dev;
 		ret->ino = st.st_ino;
+		/* cheap: most files can be read by everybody */
+		ret->unreadable = !(st.st_mode & S_IROTH) &&
+				  faccessat(AT_FDCWD, real, R_OK, AT_EACCESS) < 0 &&
+				  faccessat(AT_FDCWD, real, X_OK, AT_EACCESS) < 0;
 		return;
 	}
 	ret->err = errno;

@@ -39,6 +39,7 @@ struct view_entry {
 	 */
 	const char *real;
 	uint64_t dev, ino;
+	bool unreadable; /* this process may neither read nor search it, now */
 };
 
 struct view {

@@ -112,7 +112,7 @@ int rule_add(struct builder *b, const struct source *s, size_t row, const struct
 int rule_expand(struct builder *b, const struct source *s, const char *text, const char **ret,
 		struct error *e) NODISCARD;
 /* The canonical form of an absolute and clean path. */
-const char *rule_resolve(struct builder *b, const char *path);
+const char *rule_resolve(struct builder *b, const char *path, bool *ret_absent);
 
 /* defaults.c, protect.c */
 void defaults_add_rules(struct builder *b);

@@ -238,7 +238,10 @@ static void add_secret(struct builder *b, const struct secret *s, const struct l
 
 	/* the home directory is canonical and clean, and so are the texts above */
 	rule.path = *s->path == '~' ? below_home(b, s->path + 1) : s->path;
-	rule.real = surely_absent(l, s->path) ? rule.path : rule_resolve(b, rule.path);
+	rule.real = rule.path;
+	rule.absent = surely_absent(l, s->path);
+	if (!rule.absent)
+		rule.real = rule_resolve(b, rule.path, &rule.absent);
 	*ARENA_PUSH(b->a, b->p->fs.rules.v, b->p->fs.rules.n) = rule;
 }
 

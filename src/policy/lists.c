@@ -176,7 +176,7 @@ static int add_socket(struct builder *b, const struct source *s, size_t row, con
 	} else {
 		if (rule_expand(b, s, text, &entry.text, e) < 0)
 			return source_wrap(s, n, key, e);
-		entry.text = rule_resolve(b, entry.text);
+		entry.text = rule_resolve(b, entry.text, &(bool){ false });
 	}
 	r = merge_admit(b, s, row, n, false, e);
 	if (r <= 0)

@@ -59,6 +59,7 @@ struct path_rule {
 	enum verdict verdict;
 	bool glob; /* path is a pattern (match_path.h) */
 	bool optional; /* a missing path is skipped (profiles) */
+	bool absent; /* not there when the policy was loaded */
 	bool locked; /* managed deny: lower layers cannot re-open it */
 	const char *text; /* as written */
 	const char *path; /* absolute and clean, ~ expanded, symlinks kept */

@@ -87,7 +87,7 @@ static const char *known_above(const struct builder *b, const char *path)
  * down from a known directory takes a lookup or two where resolving the whole
  * path takes twenty. A link on the way ends that.
  */
-const char *rule_resolve(struct builder *b, const char *path)
+const char *rule_resolve(struct builder *b, const char *path, bool *ret_absent)
 {
 	const struct view *view = b->in->view;
 	const char *start = known_above(b, path);
@@ -99,10 +99,12 @@ const char *rule_resolve(struct builder *b, const char *path)
 		const char *part = path[end] ? arena_strndup(b->a, path, end) : path;
 		enum file_kind kind = view->kind(view, part);
 
+		*ret_absent = kind == FILE_ABSENT;
 		if (kind == FILE_ABSENT)
 			return path;
 		if (kind == FILE_LINK || kind == FILE_UNKNOWN) {
 			view->look(view, b->a, path, &entry);
+			*ret_absent = entry.kind == FILE_ABSENT;
 			return entry.real;
 		}
 		if (kind == FILE_DIRECTORY && path[end])
@@ -120,7 +122,8 @@ static const char *resolve_pattern(struct builder *b, const char *pattern)
 
 	while (*rest == '/')
 		rest++;
-	return path_join(b->a, escape_pattern(b->a, rule_resolve(b, fixed)), rest);
+	return path_join(b->a, escape_pattern(b->a, rule_resolve(b, fixed, &(bool){ false })),
+			 rest);
 }
 
 static int make_rule(struct builder *b, const struct source *s, bool literal,
@@ -140,7 +143,8 @@ static int make_rule(struct builder *b, const struct source *s, bool literal,
 	r = expand(b, s, text, rule->glob, &rule->path, e);
 	if (r < 0)
 		return r;
-	rule->real = rule->glob ? resolve_pattern(b, rule->path) : rule_resolve(b, rule->path);
+	rule->real = rule->glob ? resolve_pattern(b, rule->path)
+				: rule_resolve(b, rule->path, &rule->absent);
 	return 0;
 }
 

@@ -220,7 +220,7 @@ static int add_root_entries(struct compiler *c, const struct path_rule *r)
 		enum file_kind kind = c->view->kind(c->view, path);
 		struct point *pt;
 
-		if (kind == FILE_LINK || kind == FILE_ABSENT || strcmp(path, "/sys") == 0)
+		if (kind == FILE_LINK || kind == FILE_ABSENT)
 			continue;
 		pt = add_point(c, path);
 		c->view->look(c->view, c->a, path, &pt->at);
@@ -273,7 +273,7 @@ static int add_rule(struct compiler *c, const struct path_rule *r)
 		return add_root_entries(c, r);
 	if (r->verdict == VERDICT_ALLOW && check_links(c, r) < 0)
 		return -c->e->code;
-	if (c->view->kind(c->view, r->real) != FILE_ABSENT)
+	if (!r->absent || r->verdict == VERDICT_ALLOW)
 		c->view->look(c->view, c->a, r->real, &at);
 	if (r->access == ACCESS_WRITE && r->verdict == VERDICT_ALLOW) {
 		if (at.kind == FILE_ABSENT && r->optional)
@@ -487,6 +487,8 @@ static int place_point(struct compiler *c, const struct point *pt)
 		kind = want == REGION_RW ? MOUNT_RW : want == REGION_RO ? MOUNT_RO : MOUNT_HIDE_DIR;
 		if (kind == MOUNT_HIDE_DIR && pt->at.kind != FILE_DIRECTORY)
 			kind = MOUNT_HIDE_FILE;
+		if (want == REGION_GONE && region->kind == REGION_RO && pt->at.unreadable)
+			return 0; /* the caller cannot read it, so neither can the command */
 	}
 	emit(c, pt, region, kind);
 	below = ARENA_PUSH(c->a, c->stack, c->n_stack);
@@ -546,6 +548,10 @@ static void list_direct(struct compiler *c, const char *path)
 {
 	struct plan *plan = c->plan;
 
+	for (size_t i = 0; i < plan->n_writable; i++) {
+		if (path_within(path, plan->writable[i]))
+			return;
+	}
 	for (size_t i = 0; i < plan->n_guarded; i++) {
 		if (path_within(plan->guarded[i], path)) {
 			*ARENA_PUSH(c->a, plan->relayed, plan->n_relayed) = path;

@@ -100,12 +100,13 @@ int native_init(const struct plan *plan, const struct native_command *cmd, int c
 	signals = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (signals < 0)
 		return error_set(e, errno, "cannot make a signalfd: %s", strerror(errno));
-	pid = fork();
+	(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* exec makes the command dumpable again */
+	/* vfork: nothing to copy; native_exec() never comes back here */
+	pid = vfork();
 	if (pid < 0)
 		return error_set(e, errno, "cannot start the command: %s", strerror(errno));
 	if (pid == 0)
 		native_exec(plan, cmd, errors, mask);
-	(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 	(void)setpgid(pid, pid);
 	/* keep control and signals only: the rest (old mounts among them) is closed */
 	if (dup2(control, 0) < 0 || dup2(signals, 1) < 0 || sys_close_range(2, ~0u, 0) < 0)

@@ -215,35 +215,53 @@ static int step_dev(struct executor *x, size_t i)
 	return r;
 }
 
-/* Kernel knobs: a root caller could write them, capabilities or not. */
+/*
+ * Kernel knobs and internals. A root caller could open them, capabilities or not, because
+ * files there are judged by the global user id; for others the permissions do.
+ */
+static const struct {
+	const char *path;
+	bool hide;
+	bool root_only;
+} kernel_files[] = {
+	{ "/proc/sys", false, false },          { "/proc/keys", true, false },
+	{ "/proc/sysrq-trigger", false, true }, { "/proc/irq", false, true },
+	{ "/proc/bus", false, true },           { "/proc/fs", false, true },
+	{ "/proc/driver", false, true },        { "/proc/acpi", false, true },
+	{ "/proc/scsi", false, true },          { "/proc/mtrr", false, true },
+	{ "/proc/kcore", true, true },          { "/proc/kmsg", true, true },
+	{ "/proc/key-users", true, true },      { "/proc/timer_list", true, true },
+	{ "/proc/sched_debug", true, true },    { "/proc/latency_stats", true, true },
+	{ "/proc/kpagecount", true, true },
+};
+
+static int seal(struct executor *x, const char *path)
+{
+	_cleanup_fd_ int tree = sys_open_tree(
+		AT_FDCWD, path, SYS_OPEN_TREE_CLONE | SYS_AT_RECURSIVE | AT_SYMLINK_NOFOLLOW);
+	int r;
+
+	if (tree == -ENOENT)
+		return 0; /* not in this kernel */
+	if (tree < 0)
+		return fail(x, tree, "cannot seal", path);
+	r = set_attributes(x, tree, ATTR_SEALED, path);
+	return r < 0 ? r : attach(x, tree, path);
+}
+
 static int seal_proc(struct executor *x)
 {
-	static const char *const knobs[] = {
-		"/proc/sys",    "/proc/sysrq-trigger", "/proc/irq",  "/proc/bus", "/proc/fs",
-		"/proc/driver", "/proc/acpi",          "/proc/scsi", "/proc/mtrr"
-	};
-	static const char *const secrets[] = { "/proc/kcore",       "/proc/keys",
-					       "/proc/key-users",   "/proc/timer_list",
-					       "/proc/sched_debug", "/proc/latency_stats",
-					       "/proc/kmsg",        "/proc/kpagecount" };
 	int r = 0;
 
-	for (size_t i = 0; i < ARRAY_LEN(knobs) && r == 0; i++) {
-		_cleanup_fd_ int tree =
-			sys_open_tree(AT_FDCWD, knobs[i],
-				      SYS_OPEN_TREE_CLONE | SYS_AT_RECURSIVE | AT_SYMLINK_NOFOLLOW);
+	for (size_t i = 0; i < ARRAY_LEN(kernel_files) && r == 0; i++) {
+		const char *path = kernel_files[i].path;
 
-		if (tree == -ENOENT)
-			continue; /* not in this kernel */
-		if (tree < 0)
-			return fail(x, tree, "cannot seal", knobs[i]);
-		r = set_attributes(x, tree, ATTR_SEALED, knobs[i]);
-		if (r == 0)
-			r = attach(x, tree, knobs[i]);
-	}
-	for (size_t i = 0; i < ARRAY_LEN(secrets) && r == 0; i++) {
-		if (faccessat(AT_FDCWD, secrets[i], F_OK, AT_SYMLINK_NOFOLLOW) == 0)
-			r = attach_scratch(x, "none", ATTR_SEALED, secrets[i]);
+		if (kernel_files[i].root_only && x->plan->uid != 0)
+			continue;
+		if (!kernel_files[i].hide)
+			r = seal(x, path);
+		else if (faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+			r = attach_scratch(x, "none", ATTR_SEALED, path);
 	}
 	return r;
 }
