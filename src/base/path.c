@@ -17,7 +17,13 @@
 
 char *path_join(struct arena *a, const char *dir, const char *name)
 {
-	return arena_printf(a, "%s/%s", strcmp(dir, "/") == 0 ? "" : dir, name);
+	size_t n = strcmp(dir, "/") == 0 ? 0 : strlen(dir), m = strlen(name);
+	char *path = arena_alloc(a, n + m + 2);
+
+	memcpy(path, dir, n);
+	path[n] = '/';
+	memcpy(path + n + 1, name, m);
+	return path;
 }
 
 char *path_absolute(struct arena *a, const char *base, const char *path)
@@ -50,11 +56,14 @@ char *path_absolute(struct arena *a, const char *base, const char *path)
 
 bool path_within(const char *path, const char *dir)
 {
-	size_t n = strlen(dir);
+	size_t i = 0;
 
-	if (n == 1 && dir[0] == '/')
+	if (dir[0] == '/' && dir[1] == '\0')
 		return path[0] == '/';
-	return strncmp(path, dir, n) == 0 && (path[n] == '/' || path[n] == '\0');
+	/* most pairs differ after a few bytes */
+	while (dir[i] && path[i] == dir[i])
+		i++;
+	return !dir[i] && (path[i] == '/' || path[i] == '\0');
 }
 
 unsigned path_depth(const char *path)

@@ -180,9 +180,9 @@ static bool is_unsafe(const struct unsafe *u, const char *upper)
 {
 	switch (u->how) {
 	case IS:
-		return strcmp(upper, u->text) == 0;
+		return *upper == *u->text && strcmp(upper, u->text) == 0;
 	case BEGINS:
-		return text_starts(upper, u->text);
+		return *upper == *u->text && text_starts(upper, u->text);
 	case ENDS:
 		return text_ends(upper, u->text);
 	case HOLDS:

@@ -254,8 +254,8 @@ static void arm(struct proxy *p, struct conn *c, unsigned s)
 {
 	struct side *side = &c->side[s];
 	struct epoll_event ev = { .events = conn_interest(c, s), .data.ptr = side };
-	/* both directions are over: epoll would report that for ever */
-	bool leave = ev.events == 0 && side->eof && side->shut;
+	/* once both ends have shut, epoll would report the hang-up for ever */
+	bool leave = ev.events == 0 && side->shut;
 	int op = side->registered ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
 
 	if (side->fd < 0 ||
@@ -378,8 +378,8 @@ void conn_event(struct proxy *p, struct side *side, uint32_t events)
 
 	if (c->state == CONN_CLOSING)
 		return;
-	/* asked for nothing, told of a hang-up: the peer is gone */
-	if (side->armed == 0 && (events & (EPOLLERR | EPOLLHUP))) {
+	/* asked for nothing, told of a hang-up that is not of our making: a reset */
+	if (side->armed == 0 && !side->shut && (events & (EPOLLERR | EPOLLHUP))) {
 		conn_reset(p, c);
 		return;
 	}

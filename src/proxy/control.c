@@ -48,6 +48,11 @@ static void cut_disallowed(struct proxy *p)
 		struct host host;
 
 		next = c->next;
+		/* the next request will be judged anyway, and can be told why */
+		if (c->state == CONN_HEAD && c->front == FRONT_HTTP) {
+			conn_drop_upstream(c);
+			continue;
+		}
 		if (!c->name || c->via == VIA_FORWARD || c->state == CONN_FLUSH ||
 		    host_parse(c->name, strlen(c->name), &host, NULL) < 0)
 			continue;
@@ -78,6 +83,7 @@ static int on_config(struct proxy *p, struct message *m, const char *arg UNUSED,
 	size_t len = 0;
 	int r = read_config_fd(m->fd, &text, &len);
 
+	fd_close(TAKE_FD(m->fd));
 	if (r < 0)
 		return error_set(e, -r, "cannot read the configuration: %s", strerror(-r));
 	r = config_parse(text, len, &config, e);

@@ -145,7 +145,7 @@ static bool read_response_head(struct proxy *p, struct conn *c)
 static void finish(struct proxy *p, struct conn *c)
 {
 	struct http_exchange *h = c->http;
-	bool whole = c->flow[0].mode == FLOW_DONE;
+	bool whole = relay_finished(c, 0);
 
 	conn_record(p, c, NULL);
 	h->responded = false;
@@ -190,6 +190,6 @@ void exchange_step(struct proxy *p, struct conn *c)
 	}
 	if (relay_pump(&p->relay, c, 1) < 0)
 		conn_reset(p, c);
-	else if (c->flow[1].mode == FLOW_DONE && c->side[0].out.len == 0)
+	else if (relay_finished(c, 1))
 		finish(p, c);
 }

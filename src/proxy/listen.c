@@ -6,6 +6,7 @@
  * client a second.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +33,10 @@ int listener_add(struct proxy *p, enum listener_kind kind, int fd, struct error 
 		(void)setsockopt(fd, IPPROTO_IP, IP_PKTINFO, &on, sizeof(on));
 		(void)setsockopt(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, &on, sizeof(on));
 	}
-	r = proxy_watch(p, fd, l);
+	/* a client that is gone again before accept() must not stop the loop */
+	r = fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK) < 0 ? -errno : 0;
+	if (r == 0)
+		r = proxy_watch(p, fd, l);
 	if (r < 0) {
 		free(l);
 		return error_set(e, -r, "cannot watch a listener: %s", strerror(-r));

@@ -303,6 +303,13 @@ static int finish(struct conn *c, unsigned s)
 	return 0;
 }
 
+bool relay_finished(const struct conn *c, unsigned s)
+{
+	const struct flow *f = &c->flow[s];
+
+	return f->mode == FLOW_DONE && c->side[!s].out.len == 0 && (!f->pipe || f->pipe->fill == 0);
+}
+
 int relay_pump(struct relay *rl, struct conn *c, unsigned s)
 {
 	struct side *from = &c->side[s], *to = &c->side[!s];

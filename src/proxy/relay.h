@@ -8,6 +8,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -18,7 +19,7 @@
 #define RELAY_PIPE_SIZE (1 << 20)
 #define RELAY_PIPES_MAX 64 /* at work */
 #define RELAY_PIPES_KEPT 8 /* idle */
-#define RELAY_TURN ((size_t)1 << 20) /* bytes of one flow in one turn of the loop */
+#define RELAY_TURN ((size_t)4 << 20) /* bytes of one flow in one turn of the loop */
 
 struct relay_pipe {
 	struct relay_pipe *next;
@@ -37,6 +38,8 @@ struct relay {
  * framing is broken (-EBADMSG). The flow's end is FLOW_DONE.
  */
 int relay_pump(struct relay *r, struct conn *c, unsigned s) NODISCARD;
+/* flow[s] is at its end and all of it has been delivered. */
+bool relay_finished(const struct conn *c, unsigned s);
 int relay_flush(struct side *side) NODISCARD; /* 0 or -errno; side->out may stay */
 /* Read into side->in up to max bytes in all. 0 or -errno; end of file sets eof. */
 int relay_fill(struct relay *r, struct side *side, size_t max) NODISCARD;

@@ -169,8 +169,8 @@ void tunnel_step(struct proxy *p, struct conn *c)
 		r = relay_pump(&p->relay, c, 0);
 	if (r == 0)
 		r = relay_pump(&p->relay, c, 1);
-	done[0] = c->flow[0].mode == FLOW_DONE;
-	done[1] = c->flow[1].mode == FLOW_DONE;
+	done[0] = relay_finished(c, 0);
+	done[1] = relay_finished(c, 1);
 	if (r < 0) {
 		conn_reset(p, c);
 	} else if (done[0] && done[1]) {

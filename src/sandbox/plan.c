@@ -107,13 +107,13 @@ static void add_place(struct compiler *c, const char *path, enum mount_kind kind
 }
 
 /* A directory that is made inside one of the private places. */
-static void add_private_child(struct compiler *c, const char *path, uint32_t mode, const char *why)
+static void add_folder(struct compiler *c, const char *path, uint32_t mode, const char *why)
 {
 	struct point *pt = add_point(c, path);
 
 	pt->at.kind = FILE_DIRECTORY;
 	pt->replaced = true;
-	pt->kind = MOUNT_PRIVATE;
+	pt->kind = MOUNT_FOLDER;
 	pt->mode = mode;
 	pt->why = why;
 }
@@ -129,13 +129,14 @@ static void add_places(struct compiler *c)
 
 	add_place(c, "/dev", MOUNT_DEV, 0, "devices");
 	add_place(c, "/proc", MOUNT_PROC, 0, "processes");
-	for (size_t i = 0; i < ARRAY_LEN(revealing); i++)
+	/* for others than root the permissions there are enough */
+	for (size_t i = 0; c->facts->uid == 0 && i < ARRAY_LEN(revealing); i++)
 		add_place(c, revealing[i], MOUNT_HIDE_DIR, 0, "kernel internals");
 	/* sockets of services live here, and a read-only mount does not stop connect(2) */
 	add_place(c, "/run", MOUNT_PRIVATE, 0755, "sockets of the host's services");
 	if (c->view->kind(c->view, "/run") == FILE_DIRECTORY)
-		add_private_child(c, arena_printf(c->a, "/run/user/%u", c->facts->uid), 0700,
-				  "runtime directory");
+		add_folder(c, arena_printf(c->a, "/run/user/%u", c->facts->uid), 0700,
+			   "runtime directory");
 	if (c->p->fs.tmp == TMP_PRIVATE) {
 		add_place(c, "/tmp", MOUNT_PRIVATE, 01777, "private temporary directory");
 		add_place(c, "/var/tmp", MOUNT_PRIVATE, 01777, "private temporary directory");
@@ -577,7 +578,7 @@ static void list_writable(struct compiler *c)
 		const struct mount_step *m = &plan->mounts[i];
 
 		if ((m->kind == MOUNT_RW && !(m->directory && c->guarding)) ||
-		    m->kind == MOUNT_PRIVATE || m->kind == MOUNT_DEV || m->kind == MOUNT_PROC)
+		    m->kind == MOUNT_PRIVATE || m->kind == MOUNT_DEV)
 			list_direct(c, m->path);
 	}
 }

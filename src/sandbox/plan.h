@@ -27,8 +27,9 @@ enum mount_kind {
 	MOUNT_HIDE_DIR, /* an empty, unwritable directory (may hold mount points) */
 	MOUNT_HIDE_FILE, /* a file that cannot be opened */
 	MOUNT_PRIVATE, /* an empty writable directory of this sandbox's own, gone at the end */
+	MOUNT_FOLDER, /* no mount: a directory made in the private directory around it */
 	MOUNT_DEV, /* minimal /dev */
-	MOUNT_PROC, /* /proc of the new pid namespace, kernel knobs read-only */
+	MOUNT_PROC, /* /proc of the new pid namespace, read-only */
 	MOUNT_KIND_MAX_,
 };
 

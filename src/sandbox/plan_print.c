@@ -7,9 +7,9 @@
 #include "sandbox/plan.h"
 
 static const char *const kind_names[] = {
-	[MOUNT_RW] = "rw",         [MOUNT_RO] = "ro",          [MOUNT_PIN] = "pin",
-	[MOUNT_HIDE_DIR] = "hide", [MOUNT_HIDE_FILE] = "hide", [MOUNT_PRIVATE] = "private",
-	[MOUNT_DEV] = "dev",       [MOUNT_PROC] = "proc",
+	[MOUNT_RW] = "rw",          [MOUNT_RO] = "ro",          [MOUNT_PIN] = "pin",
+	[MOUNT_HIDE_DIR] = "hide",  [MOUNT_HIDE_FILE] = "hide", [MOUNT_PRIVATE] = "private",
+	[MOUNT_FOLDER] = "private", [MOUNT_DEV] = "dev",        [MOUNT_PROC] = "proc",
 };
 _Static_assert(ARRAY_LEN(kind_names) == MOUNT_KIND_MAX_, "a name for each kind");
 

@@ -291,16 +291,6 @@ static int due(struct run *run)
 	return (int)(run->deadline_ms - now < 60000 ? run->deadline_ms - now + 1 : 60000);
 }
 
-/* Nobody is left inside, so the broker leaves by itself; what it said is still read. */
-static void end_broker(struct run *run)
-{
-	if (run->broker <= 0)
-		return;
-	while (waitpid(run->broker, NULL, 0) < 0 && errno == EINTR)
-		;
-	run->broker = 0;
-}
-
 static void loop(struct run *run)
 {
 	struct pollfd fds[POLL_COUNT] = {
@@ -328,7 +318,11 @@ static void loop(struct run *run)
 		on_event(run, &fds[POLL_CONTROL]);
 	if (fds[POLL_ERRORS].fd >= 0)
 		on_error(run, &fds[POLL_ERRORS]);
-	end_broker(run);
+	/*
+	 * A denial is sent before the call is answered, so what was denied is in the queue. The
+	 * broker leaves when nobody is left inside; waiting for it would only mean waiting
+	 * for the kernel to take the mounts apart.
+	 */
 	on_report(run);
 }
 

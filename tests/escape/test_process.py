@@ -202,10 +202,10 @@ def test_daemons_die(box):
     mark = str(secrets.randbelow(10**9))
     script = DAEMON % {"mark": mark}
     r = box.host("/bin/sh", "-c", script)
-    left = processes_with("77." + mark)
-    for pid in left:
+    survived = wait_until(lambda: len(processes_with("77." + mark)) >= 3, 2)
+    for pid in processes_with("77." + mark):
         os.kill(pid, signal.SIGKILL)
-    assert len(left) >= 3, "the control run failed"
+    assert survived, "the control run failed"
     r = box.sh(script)
     assert "started" in r.out, r
     assert wait_until(lambda: processes_with("77." + mark) == [], 1)
@@ -219,7 +219,7 @@ def test_killed_supervisor(box, by):
     mounts, home = mount_table(), sorted(os.listdir(box.home))
     with box.start("/bin/sh", "-c", DAEMON % {"mark": mark} + f"sleep 77.{mark}") as child:
         assert child.process.stdout.readline() == b"started\n"
-        assert len(processes_with("77." + mark)) >= 4
+        assert wait_until(lambda: len(processes_with("77." + mark)) >= 4)
         os.kill(child.process.pid, getattr(signal, by))
         child.process.wait(timeout=5)
         died = time.monotonic()

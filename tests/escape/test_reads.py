@@ -219,10 +219,10 @@ def test_supervisor_memory(box):
             assert wait_until(lambda: who_owns(pid) == 0, 1)
             assert "TOKEN-of" not in box.host(*read, str(pid)).out
         inner = open(f"/proc/{pid}/task/{pid}/children").read().split()
-        assert len(inner) == 1
-        if box.who.uid != 0:
-            assert who_owns(inner[0]) == 0
-            assert "TOKEN-of" not in box.host(*read, inner[0]).out
+        assert inner
+        for child_pid in inner if box.who.uid != 0 else []:
+            assert who_owns(child_pid) == 0
+            assert "TOKEN-of" not in box.host(*read, child_pid).out
 
 
 def test_init_environment(box):
@@ -337,4 +337,5 @@ def test_runtime_directory(box):
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(f)
         if made:
-            os.rmdir(run)
+            with contextlib.suppress(OSError):  # somebody else moved in meanwhile
+                os.rmdir(run)

@@ -9,14 +9,21 @@ import pytest
 
 from ambit_test import AMBIT, skip_impossible
 
+GIT_ENV = {"GIT_CONFIG_NOSYSTEM": "1"}
+
 
 def snapshot(top):
-    """Every object below, with what a stray mount point or temporary file would change."""
+    """Every object below, with what a stray mount point or temporary file would change. What
+    ambit keeps for itself in ~/.local/state is left out."""
     seen = {}
     for dirpath, dirs, files in os.walk(os.fsencode(top)):
+        if dirpath == os.fsencode(top) and b".local" in dirs:
+            dirs.remove(b".local")
         for name in [b".", *dirs, *files]:
             path = os.path.join(dirpath, name)
             st = os.lstat(path)
+            if name == b"." and dirpath == os.fsencode(top):
+                continue
             content = open(path, "rb").read() if stat.S_ISREG(st.st_mode) else None
             seen[path] = (st.st_mode, st.st_uid, st.st_gid, st.st_ino, st.st_size, st.st_mtime_ns, content)
     return seen
@@ -159,6 +166,35 @@ def test_missing_write_directory_is_made(box):
     assert r.code == 125 and "no/such/parent" in r.err and not (box.ws / "canary").exists(), str(r)
 
 
+def test_missing_path_that_must_not_be_made(box):
+    """denyWrite of what does not exist yet holds; nothing stands in its place meanwhile."""
+    options = ["--deny-write", "later", "--deny-write", "sub/*.lock"]
+    assert attempt(box, "test ! -e later", "touch later", "mkdir later", "ln -s x later", "mkdir sub && touch sub/a",
+                   "mv sub/a later", "touch sub/b.lock", "mv sub/a sub/c.lock", "ln sub/a later", "mkfifo later",
+                   options=options) == ["yes", "no", "no", "no", "yes", "no", "no", "no", "no", "no"]
+    assert sorted(os.listdir(box.ws)) == ["sub"] and os.listdir(box.ws / "sub") == ["a"]
+
+
+def test_denied_link_stays(box):
+    """denyWrite of a link: neither what it points to nor the link itself changes."""
+    box.mkdir("ws/v1")
+    box.mkdir("ws/v2")
+    os.symlink("v1", box.ws / "current")
+    assert attempt(box, "touch current/x", "touch v1/x", "ln -sfn v2 current", "rm current", "mv current c",
+                   options=["--deny-write", "current"]) == ["no"] * 5
+    assert os.readlink(box.ws / "current") == "v1" and os.listdir(box.ws / "v1") == []
+
+
+@pytest.mark.parametrize("option", ["--allow-write", "--allow-read"])
+def test_planted_link_opens_nothing(box, option):
+    """A directory of the project that is named in a rule, made a link by an earlier run."""
+    box.write(".ssh/id", "secret")
+    box.mkdir("ws/dist")
+    box.sh("rmdir dist && ln -s ../.ssh dist").ok()
+    r = box.sh("cat dist/id; touch dist/x", options=[option, "dist"])
+    assert "secret" not in r.out and os.listdir(box.home / ".ssh") == ["id"], str(r)
+
+
 def test_write_directory_that_cannot_be_made(plain):
     r = plain.run("touch", "canary", options=["--allow-write", "/usr/ambit-test-none"])
     assert r.code == 125 and not (plain.ws / "canary").exists(), str(r)
@@ -203,19 +239,29 @@ def test_private_tmp(box):
 
 
 def test_shared_tmp(box):
+    """The host's /tmp: seen, writable, and TMPDIR works."""
     mark = f"/tmp/ambit-test-{os.getpid()}"
     with open(mark, "w") as f:
         f.write("shared")
+    made = ""
     try:
-        r = box.sh(f"cat {mark}; touch {mark}.new", options=["--tmp", "shared"])
-        assert r.out == "shared" and r.code != 0, "shared is seen, not writable by that alone"
-        options = ["--tmp", "shared", "--allow-write", "/tmp"]
-        box.sh(f"touch {mark}.new && mktemp", options=options).ok()
-        assert os.path.exists(f"{mark}.new")
+        r = box.sh(f'cat {mark}; mktemp "${{TMPDIR:-/tmp}}/ambit-test-XXXXXX"', options=["--tmp", "shared"])
+        made = r.out.removeprefix("shared").strip()
+        assert r.code == 0 and r.out.startswith("shared") and os.path.exists(made), str(r)
     finally:
-        for path in (mark, f"{mark}.new"):
-            if os.path.exists(path):
+        for path in (mark, made):
+            if path and os.path.exists(path):
                 os.unlink(path)
+
+
+def test_started_in_tmp(plain):
+    """The private /tmp takes the place of the working directory: that must not go unsaid."""
+    name = f"ambit-test-{os.getpid()}"
+    r = plain.sh(f"touch {name}", cwd="/tmp")
+    lost = not os.path.exists(f"/tmp/{name}")
+    if not lost:
+        os.unlink(f"/tmp/{name}")
+    assert not lost or "/tmp" in r.err, f"the file is lost without a word: {r}"
 
 
 @pytest.fixture
@@ -247,7 +293,7 @@ def test_private_home(box):
     r = box.sh("ls -A ~; cat a; echo 1 >~/.cache-file; mkdir -p ~/.config/x; touch b; cat ~/tools/t",
                options=["--home", "private", "--allow-read", "~/tools"]).ok()
     assert sorted(r.out.split()) == ["tools", "ws", "x", "x"] or r.out == "tools\nws\nxx", str(r)
-    assert sorted(os.listdir(box.home)) == ["file", "tools", "ws"], "what is made there is gone"
+    assert set(os.listdir(box.home)) - {".local"} == {"file", "tools", "ws"}, "what is made there is gone"
     assert (box.ws / "b").exists()
 
 
@@ -421,6 +467,7 @@ def test_protected_names(box):
     rm -f $f 2>/dev/null; [ -e $f ] || echo "removed $f"
     mv $f moved 2>/dev/null && echo "moved $f"
     echo x >new; mv -f new $f 2>/dev/null && echo "replaced $f"; rm -f new
+    ln $f hard 2>/dev/null && (echo x >>hard) 2>/dev/null && echo "through a hard link $f"; rm -f hard
     ln -f /etc/passwd $f 2>/dev/null; ln -sf /etc/passwd $f 2>/dev/null && echo "linked $f"
 done
 mv .git git2 2>/dev/null && echo 'moved .git'; mv .claude c2 2>/dev/null && echo 'moved .claude'
@@ -431,6 +478,28 @@ touch .git/index .claude/notes && rm .git/index .claude/notes; :""").ok()
         if path in before and stat.S_ISREG(entry[0]):
             assert entry == before[path], path
     assert set(snapshot(box.ws)) == set(before)
+
+
+def test_protected_names_that_do_not_exist(box):
+    """Made neither at the top nor deep down, nor moved there from elsewhere."""
+    box.mkdir("ws/node_modules")
+    names = [".bashrc", ".envrc", ".vscode/tasks.json", ".mcp.json", ".claude/settings.json", ".git/hooks/pre-commit",
+             ".ambit.json", "deep/down/.bashrc", "deep/down/.git/hooks/post-checkout", "deep/.vscode/x", ".env"]
+    lines = "".join(f'mkdir -p "$(dirname {n})" 2>/dev/null; (echo evil >{n}) 2>/dev/null && echo "made {n}"\n'
+                    for n in names)
+    r = box.sh("git init -q . ; git init -q deep/down;" + lines + """
+mkdir -p src/.x && echo evil >src/.x/tasks.json; mv src/.x .vscode 2>/dev/null && echo 'moved a directory there'
+mv src/.x/tasks.json .mcp.json 2>/dev/null && echo 'moved a file there'; ln src/.x/tasks.json .mcp.json 2>/dev/null && echo linked
+ln -s src/.x .vscode 2>/dev/null && echo symlinked; mknod .envrc p 2>/dev/null && echo fifo
+mkdir -p node_modules/p/.vscode && echo evil >node_modules/p/.vscode/tasks.json
+mv node_modules/p taken 2>/dev/null; [ -e taken/.vscode ] && echo 'moved out of a bulk directory'
+mkdir -p /tmp/t/.vscode && echo evil >/tmp/t/.vscode/x; cp -r /tmp/t copied 2>/dev/null; [ -e copied/.vscode/x ] && echo copied
+mkdir -p pre/vs && echo evil >pre/vs/tasks.json && mv pre/vs pre/.vscode 2>/dev/null && echo renamed; :""", env=GIT_ENV).ok()
+    assert r.out == "", str(r)
+    found = [p for p in box.ws.rglob("*") if p.is_file() and p.read_bytes() == b"evil\n"
+             and any(part in str(p.relative_to(box.ws)) for part in (".vscode", ".bashrc", ".envrc", "hooks/", ".mcp"))
+             and "node_modules" not in str(p)]
+    assert found == [], str(r)
 
 
 def test_protected_names_as_links(box):

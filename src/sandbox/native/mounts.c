@@ -216,66 +216,23 @@ static int step_dev(struct executor *x, size_t i)
 }
 
 /*
- * Kernel knobs and internals. A root caller could open them, capabilities or not, because
- * files there are judged by the global user id; for others the permissions do.
+ * The whole of /proc is read-only: a root caller could open kernel knobs there,
+ * capabilities or not, because they are judged by the global user id. What programs
+ * write to in their own directories (comm, oom_score_adj) is given up for that.
  */
-static const struct {
-	const char *path;
-	bool hide;
-	bool root_only;
-} kernel_files[] = {
-	{ "/proc/sys", false, false },          { "/proc/keys", true, false },
-	{ "/proc/sysrq-trigger", false, true }, { "/proc/irq", false, true },
-	{ "/proc/bus", false, true },           { "/proc/fs", false, true },
-	{ "/proc/driver", false, true },        { "/proc/acpi", false, true },
-	{ "/proc/scsi", false, true },          { "/proc/mtrr", false, true },
-	{ "/proc/kcore", true, true },          { "/proc/kmsg", true, true },
-	{ "/proc/key-users", true, true },      { "/proc/timer_list", true, true },
-	{ "/proc/sched_debug", true, true },    { "/proc/latency_stats", true, true },
-	{ "/proc/kpagecount", true, true },
-};
-
-static int seal(struct executor *x, const char *path)
-{
-	_cleanup_fd_ int tree = sys_open_tree(
-		AT_FDCWD, path, SYS_OPEN_TREE_CLONE | SYS_AT_RECURSIVE | AT_SYMLINK_NOFOLLOW);
-	int r;
-
-	if (tree == -ENOENT)
-		return 0; /* not in this kernel */
-	if (tree < 0)
-		return fail(x, tree, "cannot seal", path);
-	r = set_attributes(x, tree, ATTR_SEALED, path);
-	return r < 0 ? r : attach(x, tree, path);
-}
-
-static int seal_proc(struct executor *x)
-{
-	int r = 0;
-
-	for (size_t i = 0; i < ARRAY_LEN(kernel_files) && r == 0; i++) {
-		const char *path = kernel_files[i].path;
-
-		if (kernel_files[i].root_only && x->plan->uid != 0)
-			continue;
-		if (!kernel_files[i].hide)
-			r = seal(x, path);
-		else if (faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
-			r = attach_scratch(x, "none", ATTR_SEALED, path);
-	}
-	return r;
-}
-
 static int step_proc(struct executor *x, size_t i)
 {
 	const char *path = x->plan->mounts[i].path;
 
-	if (mount("proc", path, "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
+	if (mount("proc", path, "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC | MS_RDONLY, NULL) < 0)
 		return error_set(x->e, errno, "cannot mount a fresh /proc: %s%s", strerror(errno),
 				 errno == EPERM ? " (parts of the host's /proc are masked, as in a "
 						  "container)"
 						: "");
-	return seal_proc(x);
+	/* names of keys in keyrings of the user, shared with the host */
+	if (faccessat(AT_FDCWD, "/proc/keys", F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+		return attach_scratch(x, "none", ATTR_SEALED, "/proc/keys");
+	return 0;
 }
 
 /* The mount point of step i, made in the scratch directory of the step that covers it. */
@@ -304,7 +261,8 @@ static int make_point(struct executor *x, size_t i)
 		if (mkdirat(dir, rest, 0755) < 0 && errno != EEXIST)
 			return fail(x, -errno, "cannot make the mount point", m->path);
 	}
-	r = m->directory ? mkdirat(dir, rest, 0755) : mknodat(dir, rest, S_IFREG | 0644, 0);
+	r = m->directory ? mkdirat(dir, rest, m->kind == MOUNT_FOLDER ? m->mode : 0755)
+			 : mknodat(dir, rest, S_IFREG | 0644, 0);
 	if (r < 0 && errno != EEXIST)
 		return fail(x, -errno, "cannot make the mount point", m->path);
 	return 0;
@@ -327,6 +285,8 @@ static int run_step(struct executor *x, size_t i)
 		return step_hide(x, i);
 	case MOUNT_PRIVATE:
 		return step_private(x, i);
+	case MOUNT_FOLDER:
+		return 0; /* making the point was all */
 	case MOUNT_DEV:
 		return step_dev(x, i);
 	case MOUNT_PROC:
