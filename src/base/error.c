@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-int error_set(struct error *e, int code, const char *fmt, ...)
+int(error_set)(struct error *e, int code, const char *fmt, ...)
 {
 	va_list ap;
 

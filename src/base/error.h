@@ -19,5 +19,7 @@ struct error {
 
 /* Both return -code; a NULL error is allowed and only loses the text. */
 int error_set(struct error *e, int code, const char *fmt, ...) PRINTF_LIKE(3, 4);
+/* lets the compiler and the analysers see what comes back */
+#define error_set(e, code, ...) ((void)(error_set)((e), (code), __VA_ARGS__), -(code))
 /* "fmt: " is put in front of the present text. Returns -e->code. */
 int error_wrap(struct error *e, const char *fmt, ...) PRINTF_LIKE(2, 3);

@@ -172,6 +172,26 @@ int text_parse_u64(const char *s, uint64_t max, uint64_t *ret)
 	return 0;
 }
 
+uint64_t text_leading_u64(const char *s)
+{
+	uint64_t v = 0;
+
+	for (; ascii_digit(*s); s++) {
+		if (__builtin_mul_overflow(v, (uint64_t)10, &v) ||
+		    __builtin_add_overflow(v, (uint64_t)(*s - '0'), &v))
+			return 0;
+	}
+	return v;
+}
+
+void text_copy(char *ret, size_t size, const char *s)
+{
+	size_t n = strnlen(s, size - 1);
+
+	memcpy(ret, s, n);
+	ret[n] = '\0';
+}
+
 /* Digits with at most one dot; the rest of the string goes to *ret_rest. */
 static int parse_decimal(const char *s, double *ret, const char **ret_rest)
 {

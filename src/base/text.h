@@ -38,6 +38,11 @@ void text_append_shell(struct buf *b, const char *s);
 /* Optimal-string-alignment distance, capped: for "did you mean". */
 unsigned text_distance(const char *a, const char *b);
 
+/* The number at the start of s, 0 when there is none or it is too large. */
+uint64_t text_leading_u64(const char *s);
+/* Copy as much as fits; always terminated. */
+void text_copy(char *ret, size_t size, const char *s);
+
 /*
  * Parsers: the whole string must be used; on failure *ret is unchanged and
  * -EINVAL or -ERANGE comes back.

@@ -167,6 +167,8 @@ static int run_sandboxed(const struct invocation *inv, struct run_request *req, 
 	req->tell = tell_denied;
 	req->ctx = &told;
 	r = run_command(req, &result, e);
+	req->report = NULL;
+	req->ctx = NULL;
 	if (r < 0)
 		return r;
 	*ret_status = result.exit_code;

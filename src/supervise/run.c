@@ -36,6 +36,7 @@
 
 #include "base/fd.h"
 #include "base/sys.h"
+#include "base/text.h"
 #include "sandbox/native/native.h"
 #include "supervise/broker/broker.h"
 
@@ -130,7 +131,7 @@ static pid_t command_group(const struct run *run)
 		       run->child.pid);
 	if (fd_read_file(AT_FDCWD, path, 4096, &text, NULL) < 0)
 		return -1;
-	return (pid_t)strtol(text, NULL, 10);
+	return (pid_t)text_leading_u64(text);
 }
 
 /* The command stopped: on a terminal the whole job stops, as the shell expects. */

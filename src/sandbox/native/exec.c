@@ -98,7 +98,7 @@ static const char *env_value(char *const *env, const char *name)
 static int try_exec(const char *path, char *const *argv, char *const *env)
 {
 	size_t n = 0;
-	const char **with_shell;
+	_cleanup_free_ const char **with_shell = NULL;
 
 	(void)execve(path, argv, env);
 	if (errno != ENOEXEC)

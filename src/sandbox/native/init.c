@@ -30,7 +30,7 @@
 
 static void tell(int control, enum init_event_type type, int value)
 {
-	struct init_event event = { .type = type, .value = value };
+	struct init_event event = { .type = (int32_t)type, .value = value };
 
 	(void)!send(control, &event, sizeof(event), MSG_NOSIGNAL);
 }

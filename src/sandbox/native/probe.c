@@ -33,7 +33,7 @@ static long knob(const char *path)
 
 	if (fd_read_file(AT_FDCWD, path, 256, &text, NULL) < 0 || !ascii_digit(text[0]))
 		return -1;
-	return strtol(text, NULL, 10);
+	return (long)text_leading_u64(text);
 }
 
 struct diagnosis {

@@ -20,6 +20,7 @@
 
 #include "base/fd.h"
 #include "base/sys.h"
+#include "base/text.h"
 #include "supervise/broker/internal.h"
 
 #ifndef SECCOMP_IOCTL_NOTIF_SET_FLAGS
@@ -44,7 +45,7 @@ static int inner_pid(const struct call *c)
 	last = line + strcspn(line, "\n");
 	while (last > line && last[-1] != '\t' && last[-1] != ' ')
 		last--;
-	return (int)strtol(last, NULL, 10);
+	return (int)text_leading_u64(last);
 }
 
 static void fill_process(const struct call *c, struct violation *v)
@@ -61,7 +62,7 @@ static void fill_process(const struct call *c, struct violation *v)
 
 static void send_violation(const struct call *c, struct violation *v, const char *path)
 {
-	(void)strncpy(v->path, path, sizeof(v->path) - 1);
+	text_copy(v->path, sizeof(v->path), path);
 	fill_process(c, v);
 	/* a full socket loses the report, never the decision */
 	(void)!send(c->b->reports, v, sizeof(*v), MSG_DONTWAIT | MSG_NOSIGNAL);

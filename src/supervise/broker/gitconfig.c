@@ -345,7 +345,7 @@ int gitconfig_check(const char *before, const char *after, const struct gitconfi
 		if (!reason)
 			continue;
 		ret->reason = reason;
-		(void)strncpy(ret->key, new.v[i].key, sizeof(ret->key) - 1);
+		text_copy(ret->key, sizeof(ret->key), new.v[i].key);
 		return -EACCES;
 	}
 	return 0;

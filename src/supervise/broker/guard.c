@@ -13,8 +13,9 @@
 
 #include "base/fd.h"
 #include "base/text.h"
-#include "supervise/broker/gitconfig.h"
+#include "policy/match_path.h"
 
+#define LEVELS_MAX 127 /* how far up a path is looked at */
 #define TERRITORY_MAX 65536 /* directories remembered; past that none are new */
 
 /* A directory by identity; the birth time tells a re-used inode number. */
@@ -121,23 +122,39 @@ static bool is_new(const struct guard *g, int dirfd)
 	return known->ino && known->born_sec == t.born_sec && known->born_nsec == t.born_nsec;
 }
 
+/*
+ * Surely there, surely not there, or neither: the command may take the search
+ * right off a directory (chmod is its own) while we look. Each question below asks
+ * for the certainty it needs.
+ */
 static bool has(int dirfd, const char *name)
 {
 	return faccessat(dirfd, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
+static bool lacks(int dirfd, const char *name)
+{
+	return faccessat(dirfd, name, F_OK, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT;
+}
+
 bool guard_is_git_dir(int dirfd)
 {
-	return has(dirfd, "objects") && has(dirfd, "refs");
+	return !lacks(dirfd, "objects") && !lacks(dirfd, "refs");
+}
+
+/* Also what is only called so: `git init` outside would bring a half of one to life. */
+static bool is_git_dir(int dirfd, const char *path, size_t len)
+{
+	return (len >= 5 && memcmp(path + len - 5, "/.git", 5) == 0) || guard_is_git_dir(dirfd);
 }
 
 /* The directory `levels` above an open one. */
 static int open_above(int dirfd, unsigned levels)
 {
-	char up[3 * 128];
+	char up[3 * LEVELS_MAX + 1];
 	size_t n = 0;
 
-	if (levels > sizeof(up) / 3 - 1)
+	if (levels > LEVELS_MAX)
 		return -1;
 	while (levels-- > 0) {
 		memcpy(up + n, "../", 3);
@@ -167,8 +184,10 @@ static bool inside_hooks(const struct guard_question *q)
 		if ((size_t)(end - start) == 5 && memcmp(start, "hooks", 5) == 0) {
 			_cleanup_fd_ int above = open_above(q->parent, levels);
 
-			if (above < 0 || guard_is_git_dir(above))
-				return true; /* what cannot be looked at is taken for the worst */
+			/* what cannot be looked at is taken for the worst */
+			if (above < 0 ||
+			    is_git_dir(above, q->path, (size_t)(start - q->path) - 1))
+				return true;
 		}
 		end = start > q->path ? start - 1 : q->path;
 	}
@@ -182,7 +201,7 @@ static bool is_new_worktree(const struct guard_question *q)
 	const char *id = strrchr(q->path, '/');
 
 	return up >= 0 && id && id - q->path > 10 && strncmp(id - 10, "/worktrees", 10) == 0 &&
-	       guard_is_git_dir(up) && !has(q->parent, "commondir");
+	       guard_is_git_dir(up) && lacks(q->parent, "commondir");
 }
 
 static void ask_config(const struct guard *g, const struct guard_question *q,
@@ -203,6 +222,7 @@ static void ask_git(const struct guard *g, const struct guard_question *q, struc
 {
 	const char *name = q->name;
 	bool objects = strcmp(name, "objects") == 0;
+	size_t len = strlen(q->path);
 
 	if (!g->hooks_lifted && strstr(q->path, "/hooks") && inside_hooks(q)) {
 		if (!(text_ends(name, ".sample") && q->op == GUARD_WRITE) &&
@@ -213,19 +233,19 @@ static void ask_git(const struct guard *g, const struct guard_question *q, struc
 	if (strcmp(name, "config.worktree") == 0) {
 		ask_config(g, q, ret);
 	} else if (strcmp(name, "config") == 0) {
-		if (guard_is_git_dir(q->parent))
+		if (is_git_dir(q->parent, q->path, len))
 			ask_config(g, q, ret);
 	} else if (strcmp(name, "hooks") == 0) {
 		if (!g->hooks_lifted && q->op != GUARD_MAKE_DIR && q->op != GUARD_RENAME_FROM &&
-		    guard_is_git_dir(q->parent))
+		    is_git_dir(q->parent, q->path, len))
 			deny(ret, "git runs the files in its hooks directory");
 	} else if (strcmp(name, "commondir") == 0 && !g->commondir_lifted) {
 		if (q->op == GUARD_WRITE && q->creates && is_new_worktree(q))
 			ret->way = GUARD_COMMONDIR;
-		else if (q->op != GUARD_RENAME_FROM && has(q->parent, "HEAD"))
+		else if (q->op != GUARD_RENAME_FROM && !lacks(q->parent, "HEAD"))
 			deny(ret, "it makes git read another configuration");
 	} else if (objects || strcmp(name, "refs") == 0) {
-		if (q->op == GUARD_RENAME_FROM || !has(q->parent, objects ? "refs" : "objects") ||
+		if (q->op == GUARD_RENAME_FROM || lacks(q->parent, objects ? "refs" : "objects") ||
 		    has(q->parent, name))
 			return;
 		if (q->op == GUARD_MAKE_DIR)
@@ -279,12 +299,42 @@ static int pattern_start(const char *pattern, const char *path, unsigned depth, 
 	return -1;
 }
 
-/* The name begins a longer pattern: a link or a filled directory there would complete it. */
-static bool begins_pattern(const char *pattern, const char *name)
+/* The last `n` components of a path. */
+static const char *path_tail(const char *path, unsigned n)
 {
-	size_t n = strlen(name);
+	const char *s = path + strlen(path);
 
-	return strncmp(pattern, name, n) == 0 && pattern[n] == '/';
+	while (s > path && n > 0) {
+		s--;
+		if (*s == '/' && --n == 0)
+			return s + 1;
+	}
+	return s;
+}
+
+/*
+ * The path ends in the first components of a longer pattern (".config/systemd"): a link
+ * or a filled directory there would complete it. Where it starts, as above, or -1.
+ */
+static int pattern_begun(const char *pattern, const char *path, unsigned depth)
+{
+	unsigned length = pattern_length(pattern);
+
+	for (unsigned n = 1; n < length && n <= depth; n++) {
+		const char *p = pattern, *s = path_tail(path, n);
+
+		while (*s) {
+			size_t k = strcspn(p, "/"), m = strcspn(s, "/");
+
+			if (!same_component(p, k, s, m))
+				break;
+			p += k + 1;
+			s += m + (s[m] == '/');
+		}
+		if (!*s)
+			return (int)n - 1;
+	}
+	return -1;
 }
 
 /* Git's own names are guarded in whatever is a git directory, not where it is called .git. */
@@ -306,10 +356,9 @@ static void ask_names(const struct guard *g, const struct guard_question *q, con
 		if (name->lifted || judged_by_content(name->pattern))
 			continue;
 		start = pattern_start(name->pattern, rest, depth, top);
-		if (start < 0 &&
-		    (q->op == GUARD_MAKE_OTHER || (q->op == GUARD_RENAME_TO && q->directory)) &&
-		    begins_pattern(name->pattern, q->name))
-			start = 0;
+		if (start < 0 && q->directory &&
+		    (q->op == GUARD_MAKE_OTHER || q->op == GUARD_RENAME_TO))
+			start = pattern_begun(name->pattern, rest, depth);
 		if (start < 0)
 			continue;
 		if (!name->locked && depth - 1 - (unsigned)start > top) {
@@ -325,8 +374,48 @@ static void ask_names(const struct guard *g, const struct guard_question *q, con
 	}
 }
 
+/* The tail of a pattern of any depth, "a/x.yml" of "/ws/(any)/a/x.yml", is begun by the path. */
+static bool tail_begun(const char *tail, const char *path)
+{
+	unsigned length = pattern_length(tail);
+	const char *end = tail;
+
+	for (unsigned n = 1; n < length; n++, end++) {
+		char part[PATH_MAX], last[PATH_MAX + NAME_MAX + 2];
+
+		end += strcspn(end, "/");
+		if (end - tail > PATH_MAX - 2)
+			return true;
+		(void)snprintf(part, sizeof(part), "/%.*s", (int)(end - tail), tail);
+		(void)snprintf(last, sizeof(last), "/%s", path_tail(path, n));
+		if (pattern_matches(part, last))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Would a directory that arrives at `path` bring something a rule forbids there? Where
+ * the rule holds at any depth, it held already where the directory was filled.
+ */
+static bool rule_is_below(const struct path_rule *r, const char *root, const char *path)
+{
+	const char *any = r->glob ? strstr(r->real, "/**/") : NULL;
+	size_t fixed = pattern_fixed_len(r->real);
+
+	if (r->access != ACCESS_WRITE || r->verdict != VERDICT_DENY)
+		return false;
+	if (!r->glob)
+		return path_within(r->real, path);
+	if (any && (size_t)(any - r->real) == fixed && strncmp(root, r->real, fixed) == 0 &&
+	    (root[fixed] == '/' || root[fixed] == '\0'))
+		return tail_begun(any + 4, path);
+	return pattern_may_match_below(r->real, path);
+}
+
 /* denyWrite rules: paths and patterns, of names that may not exist yet */
-static void ask_rules(const struct guard *g, const char *path, struct guard_answer *ret)
+static void ask_rules(const struct guard *g, const struct guard_question *q, const char *path,
+		      struct guard_answer *ret)
 {
 	struct decision d;
 
@@ -336,6 +425,18 @@ static void ask_rules(const struct guard *g, const char *path, struct guard_answ
 	if (d.verdict == VERDICT_DENY && d.rule && d.rule->verdict == VERDICT_DENY) {
 		ret->rule = d.rule;
 		deny(ret, d.reason);
+		return;
+	}
+	if (!q->directory || (q->op != GUARD_MAKE_OTHER && q->op != GUARD_RENAME_TO))
+		return;
+	for (size_t i = 0; i < g->p->fs.rules.n; i++) {
+		const struct path_rule *r = &g->p->fs.rules.v[i];
+
+		if (rule_is_below(r, q->root, path)) {
+			ret->rule = r;
+			deny(ret, "a directory or link here would hold what a rule forbids");
+			return;
+		}
 	}
 }
 
@@ -348,7 +449,7 @@ void guard_ask(struct guard *g, const struct guard_question *q, struct guard_ans
 		       q->name);
 	ask_git(g, q, ret);
 	if (ret->allowed)
-		ask_rules(g, path, ret);
+		ask_rules(g, q, path, ret);
 	if (ret->allowed && q->op != GUARD_RENAME_FROM)
 		ask_names(g, q, path, ret);
 }
@@ -376,18 +477,14 @@ static bool hooks_are_samples(int dirfd)
 
 const char *guard_check_birth(const struct guard *g, const struct guard_question *q)
 {
-	_cleanup_free_ char *text = NULL;
-	struct gitconfig_place place = { .git_dir = q->path, .root = q->root };
-	struct gitconfig_finding finding;
-
 	if (!g->hooks_lifted && !hooks_are_samples(q->parent))
 		return "the directory would become a git directory, and holds hooks";
-	if (has(q->parent, "commondir") || has(q->parent, "config.worktree"))
+	if (!lacks(q->parent, "commondir") || !lacks(q->parent, "config.worktree"))
 		return "the directory would become a git directory, and holds other configuration";
-	if (!has(q->parent, "config") || g->config_lifted)
-		return NULL;
-	if (fd_read_file(q->parent, "config", GITCONFIG_MAX, &text, NULL) < 0 ||
-	    gitconfig_check(NULL, text, &place, &finding) < 0)
-		return "the directory would become a git directory, and its config names programs";
 	return NULL;
+}
+
+bool guard_checks_config(const struct guard *g)
+{
+	return !g->config_lifted;
 }

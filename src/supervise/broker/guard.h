@@ -45,7 +45,8 @@ struct guard_question {
 	const char *name; /* last component */
 	const char *root; /* the guarded writable directory it lies in */
 	enum guard_op op;
-	bool directory; /* RENAME_TO: what is renamed is a directory */
+	/* RENAME_TO, MAKE_OTHER: what comes is a directory, or a symlink that may stand for one */
+	bool directory;
 	bool creates; /* GUARD_WRITE with O_CREAT */
 };
 
@@ -73,5 +74,9 @@ void guard_note_directory(struct guard *g, int dirfd, const char *name);
 /* Is the open directory a git directory? */
 bool guard_is_git_dir(int dirfd);
 
-/* For GUARD_BIRTH: NULL when the directory may become a git directory, else why not. */
+/*
+ * For GUARD_BIRTH: NULL when the directory may become a git directory, else why not. Its
+ * configuration is not looked at here: it is checked and replaced in one go (gitinstall.c).
+ */
 const char *guard_check_birth(const struct guard *g, const struct guard_question *q);
+bool guard_checks_config(const struct guard *g);

@@ -86,7 +86,7 @@ int call_take_fd(const struct call *c, int fd)
 	tgid = strstr(status, "\nTgid:\t");
 	if (!tgid)
 		return -ESRCH;
-	process = (int)syscall(SYS_pidfd_open, (pid_t)strtol(tgid + 7, NULL, 10), 0);
+	process = (int)syscall(SYS_pidfd_open, (pid_t)text_leading_u64(tgid + 7), 0);
 	if (process < 0)
 		return -errno;
 	r = syscall(SYS_pidfd_getfd, process, fd, 0);
@@ -231,6 +231,15 @@ int place_follow(struct broker *b, struct place *p)
 	return place_resolve(b, p->parent, link, p);
 }
 
+static mode_t parse_octal(const char *s)
+{
+	mode_t v = 0;
+
+	for (; *s >= '0' && *s <= '7'; s++)
+		v = v << 3 | (mode_t)(*s - '0');
+	return v & 0777;
+}
+
 mode_t call_umask(struct call *c)
 {
 	_cleanup_free_ char *status = NULL;
@@ -243,7 +252,7 @@ mode_t call_umask(struct call *c)
 	if (fd_read_file(c->b->proc, path, 1 << 16, &status, NULL) < 0)
 		return c->b->initial_umask;
 	line = strstr(status, "Umask:\t");
-	return line ? (mode_t)strtoul(line + 7, NULL, 8) & 0777 : c->b->initial_umask;
+	return line ? parse_octal(line + 7) : c->b->initial_umask;
 }
 
 int call_send_fd(const struct call *c, int fd, bool cloexec)
