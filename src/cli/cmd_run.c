@@ -164,6 +164,8 @@ static int run_sandboxed(const struct invocation *inv, struct run_request *req, 
 	if (r < 0)
 		return r;
 	req->report = &report;
+	req->proxy_program = inputs_helper(inv->arena, "ambit-proxy");
+	req->report_reads = inv->options.report_reads;
 	req->tell = tell_denied;
 	req->ctx = &told;
 	r = run_command(req, &result, e);

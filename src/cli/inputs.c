@@ -233,6 +233,21 @@ int inputs_self(struct arena *a, const char **ret, struct error *e)
 	return 0;
 }
 
+const char *inputs_helper(struct arena *a, const char *name)
+{
+	const char *self, *dir, *path;
+	struct error e;
+
+	if (inputs_self(a, &self, &e) < 0)
+		return NULL;
+	dir = path_absolute(a, self, "..");
+	/* build/src/cli/ambit -> build/src/proxy/ambit-proxy */
+	path = path_absolute(a, dir, arena_printf(a, "../proxy/%s", name));
+	if (access(path, X_OK) == 0)
+		return path;
+	return path_absolute(a, dir, arena_printf(a, "../libexec/ambit/%s", name));
+}
+
 /* The shipped profiles, found from where the program lies: build tree or relocated install. */
 static const char *find_profiles(struct arena *a)
 {

@@ -45,6 +45,9 @@ const char *inputs_trust_store(struct arena *a, char *const *environ_in, const c
 /* This program's own file, absolute. */
 int inputs_self(struct arena *a, const char **ret, struct error *e) NODISCARD;
 
+/* A helper program that belongs to this one: build tree or relocated install. */
+const char *inputs_helper(struct arena *a, const char *name);
+
 /* An executable file of this name in an absolute directory of PATH; NULL = none. */
 char *inputs_find_program(struct arena *a, char *const *environ_in, const char *name);
 

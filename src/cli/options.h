@@ -61,6 +61,7 @@ struct options {
 	const char *settings, *chdir, *report;
 	bool json, schema, attack;
 	bool quiet, verbose, debug, help;
+	bool report_reads;
 };
 
 /* What options_parse() needs to know about the command. */

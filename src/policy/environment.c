@@ -302,6 +302,24 @@ static void inherit(const struct policy *p, struct list *l, const char *entry,
 			(struct text_rule){ name, { .layer = LAYER_DEFAULT, .name = why } };
 }
 
+/*
+ * Programs that know of proxies use them; the others reach the same place all the same.
+ * Only loopback is exempt: allowed private hosts are reached through the proxy too.
+ */
+static void set_proxies(struct list *l)
+{
+	static const char *const http[] = { "HTTP_PROXY",  "http_proxy", "HTTPS_PROXY",
+					    "https_proxy", "GRPC_PROXY", "grpc_proxy" };
+	static const char *const socks[] = { "ALL_PROXY", "all_proxy", "FTP_PROXY", "ftp_proxy" };
+
+	for (size_t i = 0; i < ARRAY_LEN(http); i++)
+		list_set(l, http[i], "http://127.0.0.1:3128");
+	for (size_t i = 0; i < ARRAY_LEN(socks); i++)
+		list_set(l, socks[i], "socks5h://127.0.0.1:1080");
+	list_set(l, "NO_PROXY", "localhost,127.0.0.1,::1");
+	list_set(l, "no_proxy", "localhost,127.0.0.1,::1");
+}
+
 char **policy_environment(const struct policy *p, struct arena *a, char *const *environ_in,
 			  struct text_rules *ret_dropped)
 {
@@ -311,6 +329,8 @@ char **policy_environment(const struct policy *p, struct arena *a, char *const *
 		inherit(p, &l, *e, ret_dropped);
 	if (p->fs.tmp == TMP_PRIVATE)
 		list_set(&l, "TMPDIR", "/tmp");
+	if (p->network.mode == NETWORK_ALLOWLIST)
+		set_proxies(&l);
 	for (size_t i = 0; i < p->env.set.n; i++)
 		list_set(&l, p->env.set.v[i].name, p->env.set.v[i].value);
 	list_set(&l, "AMBIT", "1");

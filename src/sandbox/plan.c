@@ -44,6 +44,7 @@ struct point {
 	bool shown; /* the working directory: seen even in a private place */
 	enum mount_kind kind;
 	uint32_t mode;
+	const char *text; /* MOUNT_TEXT */
 	const struct path_rule *rule; /* NULL for own places, protected names and the cwd */
 	const char *why;
 };
@@ -145,14 +146,12 @@ static void add_places(struct compiler *c)
 		add_place(c, c->p->home, MOUNT_PRIVATE, 0700, "private home directory");
 }
 
-/* With the host's network, names must resolve: show the file /etc/resolv.conf points to. */
-static void add_resolver(struct compiler *c)
+/* Show the host's file that /etc/resolv.conf points to, although /run is private. */
+static void add_host_resolver(struct compiler *c)
 {
 	struct view_entry at;
 	struct point *pt;
 
-	if (c->plan->new_net)
-		return;
 	c->view->look(c->view, c->a, "/etc/resolv.conf", &at);
 	if (at.kind != FILE_REGULAR || !path_within(at.real, "/run"))
 		return;
@@ -161,6 +160,56 @@ static void add_resolver(struct compiler *c)
 	pt->replaced = true;
 	pt->kind = MOUNT_RO;
 	pt->why = "name resolution (network host)";
+}
+
+/* A file of ours in place of the host's. */
+static void add_text(struct compiler *c, const char *path, const char *text, const char *why)
+{
+	struct view_entry at;
+	struct point *pt;
+
+	c->view->look(c->view, c->a, path, &at);
+	/* a missing file in a directory that is the host's cannot be made */
+	if (at.kind != FILE_REGULAR && !path_within(at.real, "/run"))
+		return;
+	pt = add_point(c, at.real);
+	pt->at = at;
+	pt->at.kind = FILE_REGULAR;
+	pt->replaced = true;
+	pt->kind = MOUNT_TEXT;
+	pt->text = text;
+	pt->why = why;
+}
+
+/* nsswitch.conf with hosts from files and our resolver only. */
+static const char *plain_nsswitch(struct compiler *c)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(BUF_MAX_TEXT);
+	const char *text = c->view->read(c->view, c->a, "/etc/nsswitch.conf");
+
+	buf_puts(&b, "hosts: files dns\n");
+	while (text && *text) {
+		size_t len = strcspn(text, "\n");
+
+		if (strncmp(text, "hosts:", 6) != 0) {
+			buf_append(&b, text, len);
+			buf_putc(&b, '\n');
+		}
+		text += len + (text[len] == '\n');
+	}
+	return arena_strdup(c->a, buf_str(&b));
+}
+
+/* Names: the host's own resolver, our own, or none. */
+static void add_resolver(struct compiler *c)
+{
+	if (!c->plan->new_net)
+		add_host_resolver(c);
+	if (!c->plan->egress)
+		return;
+	add_text(c, "/etc/resolv.conf", "nameserver 127.0.0.1\noptions timeout:2 attempts:1\n",
+		 "names are answered by the proxy");
+	add_text(c, "/etc/nsswitch.conf", plain_nsswitch(c), "names are answered by the proxy");
 }
 
 static int expand_below(struct compiler *c, const struct path_rule *r, const char *dir)
@@ -445,6 +494,7 @@ static void emit(struct compiler *c, const struct point *pt, const struct region
 	m->directory = pt->at.kind == FILE_DIRECTORY;
 	m->make_point = region->kind == REGION_GONE;
 	m->mode = pt->mode;
+	m->text = pt->text;
 	m->why = why;
 	if (kind == MOUNT_RW || kind == MOUNT_RO) {
 		m->dev = pt->at.dev;
@@ -478,10 +528,11 @@ static int place_point(struct compiler *c, const struct point *pt)
 			/* only denyWrite comes here: the command could create it */
 			if (region->kind != REGION_RW || c->guarding)
 				return 0;
-			return error_set(c->e, ENOENT,
-					 "%s: does not exist, and with filesystem.protect anchors "
-					 "nothing keeps it from being created",
-					 rule_text(c, pt->rule));
+			return error_set(
+				c->e, ENOENT,
+				"%s: does not exist, and without Landlock nothing keeps it "
+				"from being created",
+				rule_text(c, pt->rule));
 		}
 		if (pt->at.kind == FILE_UNKNOWN)
 			return 0; /* out of the caller's own reach, so out of the command's */
@@ -536,9 +587,48 @@ static void list_bulk(struct compiler *c, const char *dir)
 	}
 }
 
+/* Is `name` the first component of a protected name (.git, .claude)? */
+static bool begins_protected(const struct compiler *c, const char *name)
+{
+	size_t n = strlen(name);
+
+	for (size_t i = 0; i < c->p->fs.n_protected; i++) {
+		const char *pattern = c->p->fs.protected[i].pattern;
+
+		if (strncmp(pattern, name, n) == 0 && (pattern[n] == '/' || pattern[n] == '\0'))
+			return true;
+	}
+	return false;
+}
+
+/* filesystem.protect anchors: what lies deeper than the top is granted directly, but git. */
+static void list_subdirectories(struct compiler *c, const char *root)
+{
+	const char *const *names;
+	int n = c->view->list(c->view, c->a, root, &names);
+
+	for (int i = 0; i < n; i++) {
+		char *path = path_join(c->a, root, names[i]);
+		struct decision d;
+
+		if (c->view->kind(c->view, path) != FILE_DIRECTORY)
+			continue;
+		policy_decide_path(c->p, ACCESS_WRITE, path, &d);
+		if (d.verdict == VERDICT_DENY || begins_protected(c, names[i]) ||
+		    c->view->kind(c->view, path_join(c->a, path, "objects")) != FILE_ABSENT)
+			continue;
+		*ARENA_PUSH(c->a, c->plan->bulk, c->plan->n_bulk) = path;
+		*ARENA_PUSH(c->a, c->plan->writable, c->plan->n_writable) = path;
+	}
+}
+
 static void list_guarded(struct compiler *c, const char *root)
 {
 	*ARENA_PUSH(c->a, c->plan->guarded, c->plan->n_guarded) = root;
+	if (c->p->fs.protect == PROTECT_ANCHORS) {
+		list_subdirectories(c, root);
+		return;
+	}
 	list_bulk(c, root);
 	if (path_within(c->p->cwd, root) && strcmp(c->p->cwd, root) != 0)
 		list_bulk(c, c->p->cwd);
@@ -617,6 +707,40 @@ static int compile_mounts(struct compiler *c)
 	return 0;
 }
 
+/* What this version cannot do must not be promised. */
+static int refuse_unavailable(const struct policy *p, struct error *e)
+{
+	const char *key = p->network.publish.n          ? "network.publish"
+			  : p->network.host_ports.n     ? "network.allowHostPorts"
+			  : p->network.unix_sockets.n   ? "network.allowUnixSockets"
+			  : p->network.http_proxy_port  ? "network.httpProxyPort"
+			  : p->network.socks_proxy_port ? "network.socksProxyPort"
+							: NULL;
+
+	return key ? error_set(e, ENOTSUP, "%s is not available in this version", key) : 0;
+}
+
+/* Without the kernel's default-deny the broker could be bypassed: never half of it. */
+static int choose_guarding(struct compiler *c)
+{
+	c->guarding = c->facts->landlock_abi >= GUARD_ABI;
+	if (c->guarding)
+		return 0;
+	if (c->p->fallback != FALLBACK_WARN)
+		return error_set(c->e, ENOTSUP,
+				 "protecting names needs Landlock ABI %d, this kernel has %d; with "
+				 "--fallback warn only protected files that exist at the top of "
+				 "writable directories are kept",
+				 GUARD_ABI, c->facts->landlock_abi);
+	ARENA_PUSH(c->a, c->plan->notes.v, c->plan->notes.n)->text =
+		arena_printf(c->a,
+			     "not enforced: protected names that do not exist yet, or lie deeper "
+			     "(needs Landlock "
+			     "ABI %d, this kernel has %d)",
+			     GUARD_ABI, c->facts->landlock_abi);
+	return 0;
+}
+
 int plan_compile(struct arena *a, const struct policy *p, const struct plan_facts *facts,
 		 const struct view *view, const struct plan **ret, struct error *e)
 {
@@ -625,26 +749,22 @@ int plan_compile(struct arena *a, const struct policy *p, const struct plan_fact
 	struct decision d;
 	int r;
 
-	if (p->network.mode == NETWORK_ALLOWLIST)
-		return error_set(e, ENOTSUP,
-				 "network access by domain (allowlist) is not available in this "
-				 "version: use --network none or --network host");
 	plan->uid = facts->uid;
 	plan->gid = facts->gid;
 	plan->new_net = p->network.mode != NETWORK_HOST;
-	plan->loopback = plan->new_net && p->network.allow_local_binding;
+	plan->egress = p->network.mode == NETWORK_ALLOWLIST;
+	plan->loopback = plan->egress || (plan->new_net && p->network.allow_local_binding);
 	plan->landlock = facts->landlock_abi > 0;
 	plan->tty = facts->tty;
+	plan->watch = facts->watch;
 	plan->cwd = p->cwd;
 	plan->env = policy_environment(p, a, facts->environ_in, NULL);
-	c.guarding = p->fs.protect == PROTECT_EVERYWHERE;
-	if (c.guarding && facts->landlock_abi < GUARD_ABI)
-		return error_set(
-			e, ENOTSUP,
-			"protecting names at any depth needs Landlock ABI %d (this kernel has "
-			"%d): use --set filesystem.protect=anchors to protect only what "
-			"exists at the top of writable directories",
-			GUARD_ABI, facts->landlock_abi);
+	r = refuse_unavailable(p, e);
+	if (r < 0)
+		return r;
+	r = choose_guarding(&c);
+	if (r < 0)
+		return r;
 	policy_decide_path(p, ACCESS_READ, p->cwd, &d);
 	if (d.verdict == VERDICT_DENY)
 		return error_set(e, EACCES,

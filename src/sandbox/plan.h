@@ -27,6 +27,7 @@ enum mount_kind {
 	MOUNT_HIDE_DIR, /* an empty, unwritable directory (may hold mount points) */
 	MOUNT_HIDE_FILE, /* a file that cannot be opened */
 	MOUNT_PRIVATE, /* an empty writable directory of this sandbox's own, gone at the end */
+	MOUNT_TEXT, /* a file with text of ours, read-only */
 	MOUNT_FOLDER, /* no mount: a directory made in the private directory around it */
 	MOUNT_DEV, /* minimal /dev */
 	MOUNT_PROC, /* /proc of the new pid namespace, read-only */
@@ -41,14 +42,17 @@ struct mount_step {
 	uint32_t mode; /* MOUNT_PRIVATE: permissions */
 	uint64_t dev,
 		ino; /* the host object that was judged; the executor refuses another (0 = any) */
+	const char *text; /* MOUNT_TEXT: the content */
 	const char *why; /* the rule and where it came from */
 };
 
 struct plan {
 	uint32_t uid, gid;
 	bool new_net; /* a network namespace of its own, with nothing but lo */
+	bool egress; /* everything that leaves ends at ambit-proxy */
 	bool loopback; /* lo is up */
 	bool landlock; /* the second layer; the executor fails when the kernel has none */
+	bool watch; /* opens for reading and execs are watched too */
 	const char *tty; /* the caller's terminal, shown as /dev/console; NULL = none */
 	const char *cwd;
 	char **env; /* NULL-terminated */
@@ -85,6 +89,7 @@ struct plan_facts {
 	const char *tty;
 	char *const *environ_in;
 	int landlock_abi; /* 0 = the kernel has no Landlock */
+	bool watch; /* --report-reads */
 };
 
 /* Pure. Fails when a rule cannot be enforced. */

@@ -9,7 +9,8 @@
 static const char *const kind_names[] = {
 	[MOUNT_RW] = "rw",          [MOUNT_RO] = "ro",          [MOUNT_PIN] = "pin",
 	[MOUNT_HIDE_DIR] = "hide",  [MOUNT_HIDE_FILE] = "hide", [MOUNT_PRIVATE] = "private",
-	[MOUNT_FOLDER] = "private", [MOUNT_DEV] = "dev",        [MOUNT_PROC] = "proc",
+	[MOUNT_FOLDER] = "private", [MOUNT_TEXT] = "text",      [MOUNT_DEV] = "dev",
+	[MOUNT_PROC] = "proc",
 };
 _Static_assert(ARRAY_LEN(kind_names) == MOUNT_KIND_MAX_, "a name for each kind");
 
@@ -18,7 +19,8 @@ void plan_print(const struct plan *plan, struct buf *out)
 	buf_printf(out, "namespaces  user mount pid ipc uts cgroup%s\n",
 		   plan->new_net ? " net" : "");
 	buf_printf(out, "network     %s\n",
-		   !plan->new_net   ? "the host's"
+		   plan->egress     ? "allowed domains only, through ambit-proxy"
+		   : !plan->new_net ? "the host's"
 		   : plan->loopback ? "none (own loopback)"
 				    : "none (loopback down)");
 	buf_printf(out, "ids         uid %u, gid %u, no capabilities, no_new_privs\n", plan->uid,

@@ -9,9 +9,9 @@
 #include "supervise/run.h"
 
 static const char *const kind_names[] = {
-	[VIOLATION_WRITE] = "write",  [VIOLATION_CREATE] = "write", [VIOLATION_RENAME] = "write",
-	[VIOLATION_DELETE] = "write", [VIOLATION_MODE] = "write",   [VIOLATION_READ] = "read",
-	[VIOLATION_EXEC] = "exec",    [VIOLATION_LATER] = "later",
+	[VIOLATION_WRITE] = "write",  [VIOLATION_CREATE] = "write",    [VIOLATION_RENAME] = "write",
+	[VIOLATION_DELETE] = "write", [VIOLATION_MODE] = "write",      [VIOLATION_READ] = "read",
+	[VIOLATION_EXEC] = "exec",    [VIOLATION_CONNECT] = "connect", [VIOLATION_LATER] = "later",
 };
 _Static_assert(ARRAY_LEN(kind_names) == VIOLATION_KIND_MAX_, "a name for each kind");
 
@@ -39,6 +39,9 @@ static const char *hint_for(struct arena *a, const struct violation *v)
 		buf_puts(&b, "--set filesystem.allowGitConfig=true");
 	} else if (strcmp(v->rule, "filesystem.allowWrite") == 0) {
 		buf_puts(&b, "--allow-write ");
+		text_append_shell(&b, v->path);
+	} else if (v->kind == VIOLATION_CONNECT && strcmp(v->rule, "network.allowedDomains") == 0) {
+		buf_puts(&b, "--allow-domain ");
 		text_append_shell(&b, v->path);
 	} else if (strcmp(v->rule, "filesystem.denyRead") == 0) {
 		buf_puts(&b, "--allow-read ");
@@ -102,12 +105,24 @@ const struct report_entry *report_add(struct report *r, const struct policy *p, 
 	return e;
 }
 
+static const char *phrase_of(const char *kind)
+{
+	static const char *const phrases[][2] = {
+		{ "exec", "exec of the setuid file" },
+		{ "read", "read of" },
+		{ "connect", "connect to" },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(phrases); i++) {
+		if (strcmp(kind, phrases[i][0]) == 0)
+			return phrases[i][1];
+	}
+	return "write to";
+}
+
 void report_describe(const struct report_entry *entry, struct buf *out)
 {
-	buf_printf(out, "denied %s ",
-		   strcmp(entry->kind, "exec") == 0   ? "exec of the setuid file"
-		   : strcmp(entry->kind, "read") == 0 ? "read of"
-						      : "write to");
+	buf_printf(out, "denied %s ", phrase_of(entry->kind));
 	text_append_safe(out, entry->target);
 	if (*entry->reason) {
 		buf_puts(out, " — ");

@@ -39,10 +39,19 @@
 #include "base/text.h"
 #include "sandbox/native/native.h"
 #include "supervise/broker/broker.h"
+#include "supervise/egress.h"
 
 #define TERM_GRACE_MS 2000 /* between SIGTERM and SIGKILL when the time is up */
 
-enum { POLL_SIGNALS, POLL_ERRORS, POLL_CONTROL, POLL_REPORTS, POLL_INIT, POLL_COUNT };
+enum {
+	POLL_SIGNALS,
+	POLL_ERRORS,
+	POLL_CONTROL,
+	POLL_REPORTS,
+	POLL_EGRESS,
+	POLL_INIT,
+	POLL_COUNT,
+};
 
 struct run {
 	const struct run_request *req;
@@ -50,6 +59,7 @@ struct run {
 	const char *command; /* the words, for ignoreViolations */
 	struct native_child child;
 	pid_t broker;
+	struct egress egress;
 	int reports[2]; /* ours, the broker's */
 	int signals;
 	int tty; /* our controlling terminal, -1 = none */
@@ -205,7 +215,22 @@ static int start_broker(struct run *run, int listener)
 	return broker_start(&setup, &run->broker, &run->failure);
 }
 
-/* A struct error, or the notification descriptor, or the end. */
+/* A listener for the proxy, or the notification descriptor; the message is in run->failure. */
+static int take_descriptor(struct run *run, int fd, size_t len)
+{
+	struct egress_message m;
+	int r;
+
+	if (len != sizeof(m))
+		return start_broker(run, fd);
+	memcpy(&m, &run->failure, sizeof(m));
+	r = egress_add_listener(&run->egress, (enum egress_role)m.role, fd);
+	return r < 0 ? error_set(&run->failure, -r, "the egress proxy does not answer: %s",
+				 strerror(-r))
+		     : 0;
+}
+
+/* A struct error, or a descriptor, or the end. */
 static void on_error(struct run *run, struct pollfd *fd)
 {
 	struct iovec data = { &run->failure, sizeof(run->failure) };
@@ -224,7 +249,7 @@ static void on_error(struct run *run, struct pollfd *fd)
 		int listener;
 
 		memcpy(&listener, CMSG_DATA(c), sizeof(listener));
-		if (start_broker(run, listener) < 0) {
+		if (take_descriptor(run, listener, (size_t)n) < 0) {
 			run->failed = true;
 			(void)sys_pidfd_send_signal(run->child.pidfd, SIGKILL);
 		}
@@ -238,18 +263,33 @@ static void on_error(struct run *run, struct pollfd *fd)
 	fd->fd = -1; /* the end, or all that will come */
 }
 
+static void take_violation(const struct run *run, const struct violation *v)
+{
+	const struct report_entry *entry =
+		report_add(run->req->report, run->req->policy, run->command, v);
+
+	if (entry && v->kind != VIOLATION_LATER && run->req->tell)
+		run->req->tell(run->req->ctx, entry);
+}
+
 static void on_report(const struct run *run)
 {
 	struct violation v;
-	const struct report_entry *entry;
 
 	while (recv(run->reports[0], &v, sizeof(v), MSG_DONTWAIT) == sizeof(v)) {
-		if (v.kind < 0 || v.kind >= VIOLATION_KIND_MAX_)
-			continue;
-		entry = report_add(run->req->report, run->req->policy, run->command, &v);
-		if (entry && v.kind != VIOLATION_LATER && run->req->tell)
-			run->req->tell(run->req->ctx, entry);
+		if (v.kind >= 0 && v.kind < VIOLATION_KIND_MAX_)
+			take_violation(run, &v);
 	}
+}
+
+static void on_decision(const struct run *run, struct pollfd *fd)
+{
+	struct violation v;
+
+	while (egress_next_denial(&run->egress, &v))
+		take_violation(run, &v);
+	if (fd->revents & (POLLHUP | POLLERR))
+		fd->fd = -1; /* the proxy is gone: nothing gets out any more */
 }
 
 static void on_event(struct run *run, struct pollfd *fd)
@@ -299,6 +339,7 @@ static void loop(struct run *run)
 		[POLL_ERRORS] = { .fd = run->child.errors, .events = POLLIN },
 		[POLL_CONTROL] = { .fd = run->child.control, .events = POLLIN },
 		[POLL_REPORTS] = { .fd = run->reports[0], .events = POLLIN },
+		[POLL_EGRESS] = { .fd = run->egress.control, .events = POLLIN },
 		[POLL_INIT] = { .fd = run->child.pidfd, .events = POLLIN },
 	};
 
@@ -313,6 +354,8 @@ static void loop(struct run *run)
 			on_event(run, &fds[POLL_CONTROL]);
 		if (fds[POLL_REPORTS].revents)
 			on_report(run);
+		if (fds[POLL_EGRESS].revents)
+			on_decision(run, &fds[POLL_EGRESS]);
 	}
 	/* init ends right after its last word: hear what is still in the pipes */
 	while (fds[POLL_CONTROL].fd >= 0 && !run->ended)
@@ -325,6 +368,7 @@ static void loop(struct run *run)
 	 * for the kernel to take the mounts apart.
 	 */
 	on_report(run);
+	on_decision(run, &fds[POLL_EGRESS]);
 }
 
 static void fill_result(const struct run *run, const struct rusage *usage, uint64_t started_ms,
@@ -354,8 +398,12 @@ static int supervise(struct run *run, const sigset_t *mask, struct run_result *r
 				      .tty = run->given ? run->tty : -1 };
 	uint64_t started = now_ms();
 	struct rusage usage = { 0 };
-	int r = native_start(run->plan, &cmd, &run->child, e);
+	int r = 0;
 
+	if (run->plan->egress)
+		r = egress_start(&run->egress, req->proxy_program, req->policy, e);
+	if (r == 0)
+		r = native_start(run->plan, &cmd, &run->child, e);
 	if (r < 0)
 		return r;
 	/* from here on same-user processes cannot read our memory or take our descriptors */
@@ -405,6 +453,7 @@ int run_command(const struct run_request *req, struct run_result *ret, struct er
 	_cleanup_arena_ struct arena *a = arena_new();
 	struct run run = { .req = req,
 			   .child = NATIVE_CHILD_INIT,
+			   .egress = EGRESS_INIT,
 			   .signals = -1,
 			   .tty = -1,
 			   .reports = { -1, -1 } };
@@ -418,6 +467,7 @@ int run_command(const struct run_request *req, struct run_result *ret, struct er
 	if (r < 0)
 		return r;
 	plan_gather_facts(a, req->environ_in, &facts);
+	facts.watch = req->report_reads;
 	r = plan_compile(a, req->policy, &facts, &path_host_view, &run.plan, e);
 	if (r < 0)
 		return r;
@@ -431,6 +481,7 @@ int run_command(const struct run_request *req, struct run_result *ret, struct er
 	r = run.signals < 0 ? error_set(e, errno, "cannot make a signalfd: %s", strerror(errno))
 			    : supervise(&run, &old, ret, e);
 	(void)sigprocmask(SIG_SETMASK, &old, NULL);
+	egress_stop(&run.egress);
 	fd_close(run.tty);
 	fd_close(run.signals);
 	fd_close(run.child.control);

@@ -16,6 +16,8 @@ struct run_request {
 	char *const *argv; /* argv[0] is looked up on PATH of the command's environment */
 	char *const *environ_in;
 	struct report *report; /* filled in */
+	const char *proxy_program; /* ambit-proxy; needed with network allowlist */
+	bool report_reads; /* watch opens for reading and setuid execs too */
 	/* Called for the first of each denial, at once; may be NULL. */
 	void (*tell)(void *ctx, const struct report_entry *entry);
 	void *ctx;

@@ -12,7 +12,7 @@ from ambit_test import whos  # noqa: E402
 @pytest.fixture
 def plain(boxes):
     """A box for one person only, the plain user: where who runs makes no difference."""
-    return boxes(os.environ.get("PLAIN", "user"))
+    return boxes("user")
 
 
 @pytest.fixture

@@ -336,8 +336,10 @@ SETTINGS = {
 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_explain_agrees_with_run(box, name):
+    box.host("git", "init", "-q").ok()
     for path in PATHS:
-        box.write(path, f"content of {path}")
+        if path != "ws/.git/config":
+            box.write(path, f"content of {path}")
     box.write("s.json", json.dumps(SETTINGS[name]))
     script = "".join(
         f"(cat ~/{p} >/dev/null) 2>/dev/null; echo {p} read $?\n"
@@ -504,6 +506,9 @@ def test_check(box):
         assert p["name"] and (p["mechanism"] if p["enforced"] else p["missing"])
     assert c["complete"] == all(p["enforced"] for p in c["properties"])
     assert r.code == (0 if c["complete"] else 1), str(r)
+    # what can be required is what check lists
+    name = next(p["name"] for p in c["properties"] if p["enforced"])
+    box.run("true", options=["--set", f"require={name}"]).ok()
     text = box.ambit("check")
     assert text.code == r.code and all(p["name"] in text.out for p in c["properties"])
 
@@ -514,12 +519,39 @@ def test_report_file(plain):
     r = plain.sh("exit 3", options=["--report", "report.json"])
     assert r.code == 3, str(r)
     report = json.loads((plain.ws / "report.json").read_text())
-    assert 3 in report.values() or report.get("exit") == 3, report
+    assert report["exitCode"] == 3 and report["command"][-1] == "exit 3" and report["timedOut"] is False
 
 
 def test_report_to_stderr(plain):
     r = plain.sh("echo out", options=["--report", "-"]).ok()
-    assert r.out == "out\n" and json.loads(r.err.splitlines()[-1]), str(r)
+    assert r.out == "out\n" and json.loads(r.err)["exitCode"] == 0, str(r)
+
+
+def test_report_of_violations(box):
+    """CONTRACT 7: the same facts at once on stderr and in the report; the status stays the command's."""
+    r = box.sh("touch /etc/ambit-test-x; touch .bashrc; touch /etc/ambit-test-x; exit 4", options=["--report", "report.json"])
+    assert r.code == 4, str(r)
+    assert "ambit: denied write to /etc/ambit-test-x — outside the writable directories (allow with: --allow-write " in r.err
+    report = json.loads((box.ws / "report.json").read_text())
+    one, two = sorted(report["violations"], key=lambda v: v["target"])
+    assert (one["kind"], one["target"], one["count"], one["process"]) == ("write", "/etc/ambit-test-x", 2, "touch"), one
+    assert (two["kind"], two["target"]) == ("write", f"{box.ws}/.bashrc"), two
+    for v in (one, two):
+        assert {"kind", "target", "rule", "source", "process", "pid", "time", "hint", "count"} <= set(v), v
+
+
+def test_report_of_a_timeout(plain):
+    plain.run("sleep", "5", options=["--timeout", "100ms", "--report", "r.json"])
+    assert json.loads((plain.ws / "r.json").read_text())["timedOut"] is True
+
+
+def test_quiet_leaves_violations_out(plain):
+    r = plain.sh("touch /etc/ambit-test-x 2>/dev/null", options=["-q"])
+    assert r.err == "", str(r)
+
+
+def test_report_that_cannot_be_written(plain):
+    refused(plain, "run", "--report", "/no/such/dir/r.json", says="/no/such/dir/r.json")
 
 
 def test_report_none(plain):

@@ -101,10 +101,8 @@ def test_deep_nesting(box):
         path += f"/{i}"
         box.write(f"ws/{path}/file", str(i))
         options += ["--deny-read" if i % 2 else "--allow-write", path]
-    r = box.sh("find n -name file | sort -V | xargs cat; find n -name file -exec sh -c 'echo + >>$1' - {} \\;",
-               options=options)
-    visible = [str(i) for i in range(0, 12, 2)]
-    assert r.out.split() == [] or r.out == "".join(visible), str(r)
+    r = box.sh("find n -name file -exec cat {} \\; -exec echo \\; -exec sh -c 'echo + >>$1' - {} \\;", options=options)
+    assert sorted(map(int, r.out.split())) == list(range(0, 12, 2)), str(r)
     path = "n"
     for i in range(12):
         path += f"/{i}"
@@ -203,7 +201,8 @@ def test_write_directory_that_cannot_be_made(plain):
 
 def test_refused_run_makes_nothing(plain):
     """A policy that is refused in the end must not have made its directories before."""
-    r = plain.run("true", options=["--allow-write", "~/fresh", "--deny-write", "later"])
+    r = plain.run("true", options=["--allow-write", "~/fresh", "--deny-write", "later", "--set",
+                                   "filesystem.protect=anchors"])
     assert r.code == 125 and not (plain.home / "fresh").exists(), str(r)
 
 
@@ -214,11 +213,13 @@ def test_deny_everything(box):
     for path in ("/usr", "/bin", "/lib", "/lib64", "/etc/ld.so.cache"):
         if os.path.exists(path):
             options += ["--allow-read", path]
-    r = box.run("/bin/sh", "-c", "cat /etc/passwd; cat ~/file; ls /; touch here && echo wrote", options=options)
-    if r.code == 125:
-        assert "ambit: " in r.err and not (box.ws / "here").exists(), str(r)
-    else:
-        assert "root:" not in r.out and "x" not in r.out.split() and "home" not in r.out.split(), str(r)
+    script = "cat /etc/passwd ~/file; ls -A /etc /home /root /var /opt; ls ..; cat here; echo w >here"
+    box.write("ws/here", "y")
+    r = box.run("/bin/sh", "-c", script, options=options)
+    # of the hidden directories nothing shows but the way to what is allowed
+    names = [w for w in r.out.split() if not w.endswith(":")]
+    assert set(names) <= {"y", "ws", "ld.so.cache", "tmp"} and "y" in names, str(r)
+    assert (box.ws / "here").read_text() == "w\n"
 
 
 # --- places of the sandbox's own ----------------------------------------------------------------
@@ -455,59 +456,101 @@ def test_nothing_is_left_in_the_tree(box):
     assert snapshot(box.home) == before
 
 
+PROTECTED = [".vscode/tasks.json", ".mcp.json", ".bashrc", ".claude/settings.json", ".envrc", ".ambit.json"]
+
+
 def test_protected_names(box):
     """What runs later outside cannot be changed where it exists."""
-    for name in (".git/hooks/pre-commit", ".git/config", ".vscode/tasks.json", ".mcp.json", ".bashrc",
-                 ".claude/settings.json", ".envrc", ".ambit.json"):
+    for name in PROTECTED:
         box.write(f"ws/{name}", "{}")
     before = snapshot(box.ws)
-    r = box.sh("""for f in .git/hooks/pre-commit .git/config .vscode/tasks.json .mcp.json .bashrc \
-.claude/settings.json .envrc .ambit.json; do
+    r = box.sh(f"""for f in {" ".join(PROTECTED)}; do
     (echo x >>$f) 2>/dev/null && echo "wrote $f"
+    (echo x >$f) 2>/dev/null && echo "truncated $f"
     rm -f $f 2>/dev/null; [ -e $f ] || echo "removed $f"
-    mv $f moved 2>/dev/null && echo "moved $f"
+    mv $f moved 2>/dev/null && echo "moved $f"; rm -f moved
     echo x >new; mv -f new $f 2>/dev/null && echo "replaced $f"; rm -f new
-    ln $f hard 2>/dev/null && (echo x >>hard) 2>/dev/null && echo "through a hard link $f"; rm -f hard
+    ln $f hard 2>/dev/null && (echo x >>hard) 2>/dev/null && echo "wrote through a hard link $f"; rm -f hard
     ln -f /etc/passwd $f 2>/dev/null; ln -sf /etc/passwd $f 2>/dev/null && echo "linked $f"
 done
-mv .git git2 2>/dev/null && echo 'moved .git'; mv .claude c2 2>/dev/null && echo 'moved .claude'
-touch .git/hooks/post-commit 2>/dev/null && echo 'new hook'
-touch .git/index .claude/notes && rm .git/index .claude/notes; :""").ok()
+mv .claude c2 2>/dev/null && echo 'moved .claude'; touch .claude/notes && rm .claude/notes; :""").ok()
     assert r.out == "", str(r)
-    for path, entry in snapshot(box.ws).items():
-        if path in before and stat.S_ISREG(entry[0]):
-            assert entry == before[path], path
-    assert set(snapshot(box.ws)) == set(before)
+    after = snapshot(box.ws)
+    assert set(after) == set(before)
+    assert all(after[path] == entry for path, entry in before.items() if stat.S_ISREG(entry[0]))
+    for name in PROTECTED:
+        assert f"ambit: denied write to {box.ws}/{name.split('/tasks')[0]}" in r.err, name
+
+
+def test_git_directory_is_guarded(box):
+    """No hook and no configuration that runs programs, in no way; what git itself does works."""
+    box.host("git", "init", "-q", env=GIT_ENV).ok()
+    box.write("ws/.git/hooks/pre-commit", "#!/bin/sh\n", mode=0o755)
+    r = box.sh("""
+(echo evil >>.git/hooks/pre-commit) 2>/dev/null; (echo evil >.git/hooks/post-commit) 2>/dev/null
+echo evil >e; mv e .git/hooks/post-merge 2>/dev/null; ln -s ../../e .git/hooks/pre-push 2>/dev/null; ln e .git/hooks/update 2>/dev/null
+mkdir h; echo evil >h/pre-rebase; mv .git/hooks old 2>/dev/null; mv h .git/hooks 2>/dev/null
+ln .git/hooks/pre-commit l 2>/dev/null && (echo evil >>l) 2>/dev/null
+printf '[core]\n\tfsmonitor = evil\n' >>.git/config 2>/dev/null; git config core.pager evil 2>/dev/null
+git config core.hooksPath . 2>/dev/null; git config alias.x '!evil' 2>/dev/null
+cp .git/config c; echo '[core] fsmonitor = evil' >>c; mv c .git/config 2>/dev/null
+mkdir -p x/objects x/refs x/hooks; (echo evil >x/hooks/pre-commit) 2>/dev/null; cp .git/HEAD x; mv x/objects .git/ 2>/dev/null
+git config user.name Me; git checkout -q -b side; git config branch.side.remote origin; :""", env=GIT_ENV).ok()
+    assert (box.ws / ".git").is_dir(), str(r)
+    found = box.host("grep", "-rl", "evil", ".git", "x", env=GIT_ENV).out.split()
+    assert [f for f in found if "hooks" in f or "config" in f] == [], str(r)
+    config = (box.ws / ".git/config").read_text()
+    assert "name = Me" in config and "origin" in config and "hooksPath" not in config and "pager" not in config
+
+
+def test_git_directory_is_not_replaced(box):
+    """Another directory, put together outside or in the place of .git, brings no hooks in."""
+    box.host("git", "init", "-q", env=GIT_ENV).ok()
+    r = box.sh("""
+mkdir -p new/hooks; (echo 'touch ran' >new/hooks/pre-commit; chmod +x new/hooks/pre-commit) 2>/dev/null
+cp -r .git/objects .git/refs .git/HEAD .git/config new/ 2>/dev/null
+mv .git old 2>/dev/null; mv new .git 2>/dev/null || { mkdir -p .git/hooks; echo 'touch ran' >.git/hooks/pre-commit
+chmod +x .git/hooks/pre-commit; cp -r old/objects old/refs old/HEAD old/config .git/; } 2>/dev/null; :""", env=GIT_ENV)
+    env = {**GIT_ENV, **{f"GIT_{w}_{n}": "x" for w in ("AUTHOR", "COMMITTER") for n in ("NAME", "EMAIL")}}
+    box.host("git", "commit", "-q", "--allow-empty", "-m", "x", env=env)
+    assert not (box.ws / "ran").exists(), str(r)
+
+
+def test_hooks_planted_before_git_init(box):
+    """Where there is no repository yet: the user's own `git init` would make them live."""
+    box.mkdir("ws/sub")
+    r = box.sh("for d in . sub; do mkdir -p $d/.git/hooks && echo evil >$d/.git/hooks/pre-commit && "
+               "chmod +x $d/.git/hooks/pre-commit; printf '[core]\n\tfsmonitor = evil\n' >$d/.git/config; done")
+    for top in (box.ws, box.ws / "sub"):
+        box.host("git", "init", "-q", cwd=top, env=GIT_ENV).ok()
+        assert not (top / ".git/hooks/pre-commit").exists(), str(r)
+        assert "evil" not in (top / ".git/config").read_text(), str(r)
 
 
 def test_protected_names_that_do_not_exist(box):
     """Made neither at the top nor deep down, nor moved there from elsewhere."""
-    box.mkdir("ws/node_modules")
-    names = [".bashrc", ".envrc", ".vscode/tasks.json", ".mcp.json", ".claude/settings.json", ".git/hooks/pre-commit",
-             ".ambit.json", "deep/down/.bashrc", "deep/down/.git/hooks/post-checkout", "deep/.vscode/x", ".env"]
+    box.mkdir("ws/deep/down")
+    names = [*PROTECTED, "deep/down/.bashrc", "deep/.vscode/x", ".env", "deep/.env", ".config/autostart/x.desktop"]
     lines = "".join(f'mkdir -p "$(dirname {n})" 2>/dev/null; (echo evil >{n}) 2>/dev/null && echo "made {n}"\n'
                     for n in names)
-    r = box.sh("git init -q . ; git init -q deep/down;" + lines + """
+    r = box.sh(lines + """
 mkdir -p src/.x && echo evil >src/.x/tasks.json; mv src/.x .vscode 2>/dev/null && echo 'moved a directory there'
 mv src/.x/tasks.json .mcp.json 2>/dev/null && echo 'moved a file there'; ln src/.x/tasks.json .mcp.json 2>/dev/null && echo linked
 ln -s src/.x .vscode 2>/dev/null && echo symlinked; mknod .envrc p 2>/dev/null && echo fifo
-mkdir -p node_modules/p/.vscode && echo evil >node_modules/p/.vscode/tasks.json
-mv node_modules/p taken 2>/dev/null; [ -e taken/.vscode ] && echo 'moved out of a bulk directory'
-mkdir -p /tmp/t/.vscode && echo evil >/tmp/t/.vscode/x; cp -r /tmp/t copied 2>/dev/null; [ -e copied/.vscode/x ] && echo copied
-mkdir -p pre/vs && echo evil >pre/vs/tasks.json && mv pre/vs pre/.vscode 2>/dev/null && echo renamed; :""", env=GIT_ENV).ok()
+mv src/.x deep/.vscode 2>/dev/null && echo 'moved a directory deep down'; cd deep/down && (: >.profile) 2>/dev/null && echo relative
+mkdir -p /tmp/t/.vscode && echo evil >/tmp/t/.vscode/x; cp -r /tmp/t/.vscode . 2>/dev/null; [ -e .vscode/x ] && echo copied; :""").ok()
     assert r.out == "", str(r)
-    found = [p for p in box.ws.rglob("*") if p.is_file() and p.read_bytes() == b"evil\n"
-             and any(part in str(p.relative_to(box.ws)) for part in (".vscode", ".bashrc", ".envrc", "hooks/", ".mcp"))
-             and "node_modules" not in str(p)]
-    assert found == [], str(r)
+    assert [p for p in box.ws.rglob("*") if p.name in (".vscode", ".bashrc", ".mcp.json", ".envrc", ".env")] == []
 
 
 def test_protected_names_as_links(box):
-    """A start-up file that is a link: the file behind it, and the name itself."""
+    """A start-up file that is a link: neither the file behind it nor another one gets its name."""
     box.write("ws/dotfiles/bashrc", "x")
     os.symlink("dotfiles/bashrc", box.ws / ".bashrc")
-    box.sh("echo evil >>dotfiles/bashrc; echo evil >>.bashrc; rm -f .bashrc; echo evil >.bashrc; mv dotfiles d2; :")
-    assert (box.ws / ".bashrc").read_text() == "x"
+    r = box.sh("echo evil >>dotfiles/bashrc; echo evil >>.bashrc; rm -f .bashrc; echo evil >.bashrc; mv dotfiles d2;"
+               "ln -s d2 .bashrc; echo evil >e; ln e .bashrc; mv e .bashrc; :")
+    assert (box.ws / "dotfiles/bashrc").read_text() == "x", str(r)
+    assert not os.path.lexists(box.ws / ".bashrc") or os.readlink(box.ws / ".bashrc") == "dotfiles/bashrc"
 
 
 def test_foreign_files(rooted):

@@ -78,7 +78,7 @@ def test_git_in_a_subdirectory(box):
     box.host("sh", "-c", "git init -q && mkdir sub && echo x >sub/f && git add . && git commit -qm m", env=GIT_ENV).ok()
     r = box.sh("git status --short; git log --oneline -- . | wc -l; git diff --stat; git rev-parse --show-toplevel",
                cwd=box.ws / "sub", env=GIT_ENV)
-    assert clean(r).out == f"1\n{box.ws}\n", str(r)
+    assert r.ok().out == f"1\n{box.ws}\n", str(r)
 
 
 # --- compilers and build tools --------------------------------------------------------------------

@@ -34,6 +34,7 @@ static const struct seccomp_options all_options[] = {
 	{ .allow_ptrace = true },
 	{ .allow_ptrace = false },
 	{ .allow_ptrace = true, .notify = true },
+	{ .allow_ptrace = true, .notify = true, .watch = true },
 	{ .allow_ptrace = false, .notify = true },
 };
 
@@ -325,6 +326,8 @@ static uint32_t interpret(struct seccomp_rules rules, enum seccomp_arch arch,
 			continue;
 		if (r->group == GROUP_TRACE && !options->allow_ptrace)
 			return ERR(EPERM);
+		if (r->action == SECCOMP_WATCH)
+			return options->notify && options->watch ? ASK : OK;
 		if (r->action == ASK && !options->notify)
 			return OK;
 		return r->action;

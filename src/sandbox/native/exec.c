@@ -59,13 +59,15 @@ static int send_listener(int sock, int listener)
 	return sendmsg(sock, &msg, MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
-static int load_filter(bool notify, int sock, struct error *e)
+static int load_filter(const struct plan *plan, int sock, struct error *e)
 {
+	bool notify = plan->n_guarded > 0;
 	struct sock_filter filter[SECCOMP_FILTER_MAX];
 	struct seccomp_options options = SECCOMP_OPTIONS_DEFAULT;
 	int n, r;
 
 	options.notify = notify;
+	options.watch = plan->watch;
 	n = seccomp_build(seccomp_native_arch(), &options, filter, SECCOMP_FILTER_MAX, e);
 	if (n < 0)
 		return n;
@@ -176,7 +178,7 @@ _Noreturn void native_exec(const struct plan *plan, const struct native_command 
 	if (r == 0 && plan->landlock)
 		r = native_landlock(plan, &e);
 	if (r == 0)
-		r = load_filter(plan->n_guarded > 0, errors, &e);
+		r = load_filter(plan, errors, &e);
 	if (r == 0)
 		(void)exec_failure(search_exec(cmd->argv, plan->env), cmd->argv[0], &e);
 	(void)!send(errors, &e, sizeof(e), MSG_NOSIGNAL);

@@ -163,6 +163,19 @@ static int step_private(struct executor *x, size_t i)
 	return r < 0 ? r : attach_scratch(x, own.text, ATTR_PLAIN, m->path);
 }
 
+static int step_text(struct executor *x, size_t i)
+{
+	const struct mount_step *m = &x->plan->mounts[i];
+	struct scratch_name own = scratch_name(i);
+	_cleanup_fd_ int fd =
+		openat(x->scratch, own.text, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
+	int r = fd < 0 ? -errno : fd_write_all(fd, m->text, strlen(m->text));
+
+	if (r < 0)
+		return fail(x, r, "cannot write", m->path);
+	return attach_scratch(x, own.text, ATTR_SEALED, m->path);
+}
+
 static int make_file(int dir, const char *name, mode_t mode)
 {
 	return mknodat(dir, name, S_IFREG | mode, 0) < 0 ? -errno : 0;
@@ -285,6 +298,8 @@ static int run_step(struct executor *x, size_t i)
 		return step_hide(x, i);
 	case MOUNT_PRIVATE:
 		return step_private(x, i);
+	case MOUNT_TEXT:
+		return step_text(x, i);
 	case MOUNT_FOLDER:
 		return 0; /* making the point was all */
 	case MOUNT_DEV:

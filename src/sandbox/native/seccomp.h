@@ -68,6 +68,9 @@ struct seccomp_test {
 
 #define SECCOMP_TESTS_MAX 2
 
+/* Not an action of the kernel's: SECCOMP_RET_USER_NOTIF with `watch`, else SECCOMP_RET_ALLOW. */
+#define SECCOMP_WATCH 0x7fffffffu
+
 /*
  * The rows of one syscall stand together; the first whose tests all hold decides, and the
  * last has none. An action is a SECCOMP_RET_* word with its data; SECCOMP_RET_USER_NOTIF
@@ -87,6 +90,7 @@ struct seccomp_rules {
 
 struct seccomp_options {
 	bool notify; /* there is a broker behind SECCOMP_FILTER_FLAG_NEW_LISTENER */
+	bool watch; /* it also wants to see opens for reading and execs (--report-reads) */
 	bool allow_ptrace; /* GROUP_TRACE: tracing and reading each other, within the sandbox */
 };
 

@@ -50,6 +50,7 @@
 	}
 #define ALLOW(name, ...) ROW(name, SECCOMP_RET_ALLOW, __VA_ARGS__)
 #define NOTIFY(name, ...) ROW(name, SECCOMP_RET_USER_NOTIF, __VA_ARGS__)
+#define WATCH(name, ...) ROW(name, SECCOMP_WATCH, __VA_ARGS__)
 #define DENY(name, err, ...) ROW(name, SECCOMP_RET_ERRNO | (err), __VA_ARGS__)
 
 /* What makes an open one that the broker performs; O_TMPFILE without its O_DIRECTORY. */
@@ -105,22 +106,25 @@ static const struct seccomp_rule rules[] = {
 #define IN GROUP_PATHS
 	ALLOW(stat), ALLOW(lstat), ALLOW(fstat), ALLOW(newfstatat), ALLOW(statx), ALLOW(statfs),
 	ALLOW(fstatfs), ALLOW(access), ALLOW(faccessat), ALLOW(faccessat2), ALLOW(readlink),
-	ALLOW(readlinkat), ALLOW(getcwd), ALLOW(chdir), ALLOW(fchdir), ALLOW(rmdir), ALLOW(unlink),
-	ALLOW(unlinkat), ALLOW(chmod), ALLOW(fchmod), ALLOW(fchmodat), ALLOW(fchmodat2),
-	ALLOW(chown), ALLOW(fchown), ALLOW(lchown), ALLOW(fchownat), ALLOW(utime), ALLOW(utimes),
-	ALLOW(utimensat), ALLOW(futimesat), ALLOW(getxattr), ALLOW(lgetxattr), ALLOW(fgetxattr),
-	ALLOW(getxattrat), ALLOW(setxattr), ALLOW(lsetxattr), ALLOW(fsetxattr), ALLOW(setxattrat),
+	ALLOW(readlinkat), ALLOW(getcwd), ALLOW(chdir), ALLOW(fchdir), ALLOW(fchmod), ALLOW(fchown),
+	ALLOW(futimesat), ALLOW(getxattr), ALLOW(lgetxattr), ALLOW(fgetxattr),
+	ALLOW(getxattrat), ALLOW(fsetxattr), ALLOW(setxattrat),
 	ALLOW(listxattr), ALLOW(llistxattr), ALLOW(flistxattr), ALLOW(listxattrat),
-	ALLOW(removexattr), ALLOW(lremovexattr), ALLOW(fremovexattr), ALLOW(removexattrat),
+	ALLOW(fremovexattr), ALLOW(removexattrat),
 	ALLOW(file_getattr), ALLOW(file_setattr), ALLOW(name_to_handle_at), ALLOW(statmount),
 	ALLOW(listmount),
 	/* The broker's part: what creates or changes a name, and opens that may write. */
-	ALLOW(open, INT_HAS_NONE(1, WRITE_INTENT)), NOTIFY(open),
-	ALLOW(openat, INT_HAS_NONE(2, WRITE_INTENT)), NOTIFY(openat),
+	WATCH(open, INT_HAS_NONE(1, WRITE_INTENT)), NOTIFY(open),
+	WATCH(openat, INT_HAS_NONE(2, WRITE_INTENT)), NOTIFY(openat),
 	NOTIFY(openat2), /* its flags are behind a pointer */
 	NOTIFY(creat), NOTIFY(mkdir), NOTIFY(mkdirat), NOTIFY(mknod), NOTIFY(mknodat),
 	NOTIFY(symlink), NOTIFY(symlinkat), NOTIFY(link), NOTIFY(linkat), NOTIFY(rename),
 	NOTIFY(renameat), NOTIFY(renameat2), NOTIFY(truncate),
+	/* Decided by the kernel alone; the broker tells what was refused. */
+	NOTIFY(rmdir), NOTIFY(unlink), NOTIFY(unlinkat), NOTIFY(chmod), NOTIFY(fchmodat),
+	NOTIFY(fchmodat2), NOTIFY(chown), NOTIFY(lchown), NOTIFY(fchownat), NOTIFY(utime),
+	NOTIFY(utimes), NOTIFY(utimensat), NOTIFY(setxattr), NOTIFY(lsetxattr),
+	NOTIFY(removexattr), NOTIFY(lremovexattr),
 	/* Not its to decide, but it must know of them to do the others right. */
 	NOTIFY(umask), NOTIFY(chroot),
 #undef IN
@@ -135,7 +139,7 @@ static const struct seccomp_rule rules[] = {
 #undef IN
 
 #define IN GROUP_PROCESS
-	ALLOW(fork), ALLOW(vfork), ALLOW(execve), ALLOW(execveat), ALLOW(exit), ALLOW(exit_group),
+	ALLOW(fork), ALLOW(vfork), WATCH(execve), WATCH(execveat), ALLOW(exit), ALLOW(exit_group),
 	ALLOW(wait4), ALLOW(waitid), ALLOW(gettid), ALLOW(getpid), ALLOW(getppid),
 	ALLOW(set_tid_address), ALLOW(futex), ALLOW(futex_waitv), ALLOW(futex_wake),
 	ALLOW(futex_wait), ALLOW(futex_requeue), ALLOW(set_robust_list), ALLOW(get_robust_list),

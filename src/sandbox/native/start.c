@@ -20,6 +20,7 @@
 
 #include "base/fd.h"
 #include "base/sys.h"
+#include "sandbox/native/egress.h"
 #include "sandbox/native/native.h"
 
 static int write_file(const char *path, const char *text, struct error *e)
@@ -79,12 +80,14 @@ static int drop_privileges(struct error *e)
 	return 0;
 }
 
-static int set_up(const struct plan *plan, struct error *e)
+static int set_up(const struct plan *plan, int errors, struct error *e)
 {
 	int r = map_ids(plan, e);
 
 	if (r == 0 && plan->loopback)
 		r = raise_loopback(e);
+	if (r == 0 && plan->egress)
+		r = native_egress(errors, e);
 	if (r == 0)
 		r = native_mounts(plan, e);
 	if (r == 0 && chdir(plan->cwd) < 0)
@@ -102,7 +105,7 @@ static _Noreturn void child_main(const struct plan *plan, const struct native_co
 
 	/* the supervisor cannot be seen from here: if it is gone already, `control` says so */
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-	r = set_up(plan, &e);
+	r = set_up(plan, errors, &e);
 	if (r == 0)
 		r = native_init(plan, cmd, control, errors, mask, &e);
 	if (r < 0)

@@ -22,6 +22,7 @@
 #include "base/sys.h"
 #include "base/text.h"
 #include "supervise/broker/internal.h"
+#include "supervise/broker/later.h"
 
 #ifndef SECCOMP_IOCTL_NOTIF_SET_FLAGS
 #define SECCOMP_IOCTL_NOTIF_SET_FLAGS SECCOMP_IOW(4, __u64)
@@ -121,6 +122,45 @@ void call_report_outside(const struct call *c, enum violation_kind kind, const s
 	send_violation(c, &v, path);
 }
 
+void call_report_read(const struct call *c, const char *path, const struct path_rule *rule,
+		      const char *reason)
+{
+	struct violation v = { .kind = VIOLATION_READ };
+
+	text_copy(v.rule, sizeof(v.rule), "filesystem.denyRead");
+	set_source(&v, &rule->origin);
+	text_copy(v.reason, sizeof(v.reason), reason ? reason : "");
+	send_violation(c, &v, path);
+}
+
+void call_report_exec(const struct call *c, const struct place *p)
+{
+	struct violation v = { .kind = VIOLATION_EXEC };
+	char path[PLACE_TEXT_MAX];
+
+	text_copy(v.rule, sizeof(v.rule), "no_new_privs");
+	text_copy(v.source, sizeof(v.source), "default");
+	text_copy(v.reason, sizeof(v.reason), "it runs without the rights of its owner");
+	place_text(p, path);
+	send_violation(c, &v, path);
+}
+
+void call_note_later(const struct call *c, const struct place *p, const struct guard_answer *how)
+{
+	struct violation v = { .kind = VIOLATION_LATER };
+	char path[PLACE_TEXT_MAX];
+	const char *reason;
+
+	if (p->relayed)
+		return;
+	place_text(p, path);
+	reason = how && how->new_territory ? how->new_territory->reason : later_reason(path);
+	if (!reason)
+		return;
+	text_copy(v.reason, sizeof(v.reason), reason);
+	send_violation(c, &v, path);
+}
+
 static void serve(struct broker *b)
 {
 	struct seccomp_notif n;
@@ -173,6 +213,18 @@ static int keep_ptrace_only(void)
 	return syscall(SYS_capset, &header, data) < 0 ? -errno : 0;
 }
 
+/* Hold the bulk directories: who replaces one does not get its grant. */
+static int hold_bulk(struct broker *b, struct arena *a)
+{
+	b->bulk = arena_alloc(a, (b->plan->n_bulk + 1) * sizeof(*b->bulk));
+	for (size_t i = 0; i < b->plan->n_bulk; i++) {
+		b->bulk[i] = open(b->plan->bulk[i], O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (b->bulk[i] < 0)
+			return -errno;
+	}
+	return 0;
+}
+
 static _Noreturn void broker_main(const struct broker_setup *s, pid_t supervisor, mode_t mask)
 {
 	struct arena *a = arena_new();
@@ -193,7 +245,9 @@ static _Noreturn void broker_main(const struct broker_setup *s, pid_t supervisor
 	b.listener = s->listener;
 	b.reports = s->reports;
 	b.lock = s->lock;
-	if (b.root < 0 || fchdir(b.root) < 0 || keep_ptrace_only() < 0 ||
+	/* a stop key at the terminal must not stop us with the lock in our hands */
+	(void)setpgid(0, 0);
+	if (b.root < 0 || fchdir(b.root) < 0 || hold_bulk(&b, a) < 0 || keep_ptrace_only() < 0 ||
 	    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		_exit(125);
 	/* joining the namespaces cleared it, so late; the parent may be gone already */

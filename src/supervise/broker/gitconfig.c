@@ -192,12 +192,13 @@ static const struct {
 	{ "user", " name email ", CHECK_NONE },
 	{ "author", " name email ", CHECK_NONE },
 	{ "committer", " name email ", CHECK_NONE },
-	{ "branch.*", " remote merge rebase pushremote description ", CHECK_NONE },
+	{ "branch.*", " merge rebase description ", CHECK_NONE },
+	{ "branch.*", " remote pushremote ", CHECK_URL }, /* the name of a remote, or a URL */
 	{ "branch", " autosetupmerge autosetuprebase sort ", CHECK_NONE },
 	{ "remote.*", " fetch push prune prunetags tagopt mirror promisor partialclonefilter ",
 	  CHECK_NONE },
 	{ "remote.*", " url pushurl ", CHECK_URL },
-	{ "remote", " pushdefault ", CHECK_NONE },
+	{ "remote", " pushdefault ", CHECK_URL },
 	{ "submodule.*", " active branch ignore fetchrecursesubmodules ", CHECK_NONE },
 	{ "submodule.*", " url ", CHECK_URL },
 	{ "submodule", " active recurse fetchjobs ", CHECK_NONE },
@@ -258,7 +259,10 @@ bool gitconfig_url_harmless(const char *url)
 	return false;
 }
 
-/* Relative, and inside the writable directory: what submodules need. */
+/*
+ * Relative, and inside the writable directory: what submodules need. Not in a hidden
+ * directory: a checkout outside would write .vscode or .git there.
+ */
 static bool worktree_harmless(struct arena *a, const char *value,
 			      const struct gitconfig_place *place)
 {
@@ -267,7 +271,8 @@ static bool worktree_harmless(struct arena *a, const char *value,
 	if (!value || *value == '/' || *value == '~' || !place)
 		return false;
 	path = path_absolute(a, place->git_dir, value);
-	return path_within(path, place->root) && strcmp(path, place->root) != 0;
+	return path_within(path, place->root) && strcmp(path, place->root) != 0 &&
+	       !strstr(path + strlen(place->root), "/.");
 }
 
 /* The name part is after the last dot, the section before the first; between: subsection. */

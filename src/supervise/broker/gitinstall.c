@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -16,26 +17,101 @@
 #include "supervise/broker/gitconfig.h"
 #include "supervise/broker/internal.h"
 
-/* Put `text` in place of parent/name, by a file of our own that nobody else has open. */
-static int install_text(const struct place *p, const char *text, size_t len, mode_t mode)
+/* A regular file as it is now; *ret_mode gets its permissions. */
+static int read_regular(int dirfd, const char *name, char **ret, size_t *ret_len, mode_t *ret_mode)
 {
-	_cleanup_fd_ int fd = -1;
-	char name[64];
+	_cleanup_fd_ int fd = openat(dirfd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	_cleanup_free_ char *text = NULL;
+	struct stat st;
+	ssize_t n;
+
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode) || st.st_size > (off_t)GITCONFIG_MAX)
+		return -EACCES;
+	text = malloc(GITCONFIG_MAX + 2);
+	if (!text)
+		return -ENOMEM;
+	n = fd_read_full(fd, text, GITCONFIG_MAX + 1);
+	if (n < 0 || (size_t)n > GITCONFIG_MAX)
+		return n < 0 ? (int)n : -EACCES;
+	text[n] = '\0';
+	*ret = TAKE_PTR(text);
+	*ret_len = (size_t)n;
+	*ret_mode = st.st_mode & 0777;
+	return 0;
+}
+
+/*
+ * A file of our own that nobody else has open, under `name`, which must be free. It gets
+ * the name when it is complete, where the file system can do that.
+ */
+static int make_file(const struct broker *b, int dirfd, const char *name, const char *text,
+		     size_t len, mode_t mode)
+{
+	_cleanup_fd_ int fd = openat(dirfd, ".", O_WRONLY | O_TMPFILE | O_CLOEXEC, 0600);
+	bool unnamed = fd >= 0;
+	char link[32];
 	int r;
 
-	(void)snprintf(name, sizeof(name), ".ambit-config-%d", getpid());
-	(void)unlinkat(p->parent, name, 0);
-	fd = openat(p->parent, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (!unnamed)
+		fd = openat(dirfd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+			    0600);
 	if (fd < 0)
 		return -errno;
 	r = fd_write_all(fd, text, len);
-	if (r == 0 && fchmod(fd, mode & 0777) < 0)
+	if (r == 0 && fchmod(fd, mode) < 0)
 		r = -errno;
-	if (r == 0 && renameat(p->parent, name, p->parent, p->name) < 0)
+	(void)snprintf(link, sizeof(link), "self/fd/%d", fd);
+	if (r == 0 && unnamed && linkat(b->proc, link, dirfd, name, AT_SYMLINK_FOLLOW) < 0)
 		r = -errno;
-	if (r < 0)
-		(void)unlinkat(p->parent, name, 0);
+	if (r < 0 && !unnamed)
+		(void)unlinkat(dirfd, name, 0);
 	return r;
+}
+
+/*
+ * Put `text` in place of parent/name. The step between is called as git itself calls it, so
+ * that whenever we are killed nothing is left that git would not leave. `taken`: that name
+ * is what the command asked to be renamed.
+ */
+static int install_text(const struct broker *b, const struct place *p, const char *text, size_t len,
+			mode_t mode, bool taken)
+{
+	char name[NAME_MAX + 6];
+	int r;
+
+	(void)snprintf(name, sizeof(name), "%s.lock", p->name);
+	if (taken && unlinkat(p->parent, name, 0) < 0)
+		return -errno;
+	r = make_file(b, p->parent, name, text, len, mode);
+	if (r < 0)
+		return r == -EEXIST ? -EACCES : r; /* somebody holds git's lock */
+	if (renameat(p->parent, name, p->parent, p->name) < 0) {
+		r = -errno;
+		(void)unlinkat(p->parent, name, 0);
+	}
+	return r;
+}
+
+static bool same_directory(const struct place *a, const struct place *b)
+{
+	struct stat x, y;
+
+	return fstat(a->parent, &x) == 0 && fstat(b->parent, &y) == 0 && x.st_dev == y.st_dev &&
+	       x.st_ino == y.st_ino;
+}
+
+/* The reason of a refusal, kept for the report. */
+static int refuse(struct call *c, const struct gitconfig_finding *f, struct guard_answer *why)
+{
+	(void)snprintf(c->b->reason, sizeof(c->b->reason), "git configuration key %.60s: %.70s",
+		       f->key, f->reason);
+	why->reason = c->b->reason;
+	why->git_config = true;
+	return -EACCES;
 }
 
 int install_config(struct call *c, const struct place *from, const struct place *to,
@@ -43,71 +119,69 @@ int install_config(struct call *c, const struct place *from, const struct place 
 {
 	_cleanup_free_ char *before = NULL, *after = NULL;
 	struct gitconfig_place place = { .git_dir = to->path, .root = to->root };
-	static struct gitconfig_finding finding; /* its text outlives this call in the report */
-	static char reason[160];
-	_cleanup_fd_ int file = -1;
-	struct stat st;
-	size_t len;
-	int r;
+	struct gitconfig_finding finding;
+	char lock[NAME_MAX + 6];
+	mode_t mode, old_mode;
+	size_t len, old_len;
+	bool taken;
+	int r = read_regular(from->parent, from->name, &after, &len, &mode);
 
-	(void)c;
-	file = openat(from->parent, from->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	if (file < 0)
-		return -errno;
-	if (fstat(file, &st) < 0 || !S_ISREG(st.st_mode))
-		return -EACCES;
-	r = fd_read_file(from->parent, from->name, GITCONFIG_MAX, &after, &len);
 	if (r < 0)
-		return r == -EFBIG ? -EACCES : r;
-	if (fd_read_file(to->parent, to->name, GITCONFIG_MAX, &before, NULL) < 0)
+		return r;
+	if (read_regular(to->parent, to->name, &before, &old_len, &old_mode) < 0)
 		before = NULL;
 	r = strlen(after) == len ? gitconfig_check(before, after, &place, &finding) : -EINVAL;
+	if (r == -EACCES)
+		return refuse(c, &finding, why);
 	if (r < 0) {
-		(void)snprintf(reason, sizeof(reason), "git configuration key %.60s: %.70s",
-			       finding.key, finding.reason);
-		why->reason = reason;
+		why->reason = "it is not a valid git configuration";
 		return -EACCES;
 	}
-	r = install_text(to, after, len, st.st_mode);
-	if (r == 0 && unlinkat(from->parent, from->name, 0) < 0)
+	(void)snprintf(lock, sizeof(lock), "%s.lock", to->name);
+	taken = strcmp(from->name, lock) == 0 && same_directory(from, to);
+	r = install_text(c->b, to, after, len, mode, taken);
+	if (r == 0 && !taken && unlinkat(from->parent, from->name, 0) < 0)
 		r = -errno;
 	return r;
 }
 
-int replace_config(struct call *c, const struct place *p)
+int replace_config(struct call *c, const struct place *p, struct guard_answer *why)
 {
 	struct place config = *p; /* shares the descriptor */
+	struct gitconfig_place place = { .git_dir = p->path, .root = p->root };
+	struct gitconfig_finding finding;
 	_cleanup_free_ char *text = NULL;
-	struct stat st;
+	mode_t mode;
 	size_t len;
 	int r;
 
-	(void)c;
 	(void)snprintf(config.name, sizeof(config.name), "config");
-	if (fstatat(p->parent, "config", &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return errno == ENOENT ? 0 : -errno;
-	if (!S_ISREG(st.st_mode))
+	r = read_regular(p->parent, config.name, &text, &len, &mode);
+	if (r == -ENOENT)
+		return 0;
+	/* one reading: somebody may have it open for writing */
+	if (r == 0 && guard_checks_config(c->b->guard)) {
+		if (strlen(text) != len || gitconfig_check(NULL, text, &place, &finding) < 0)
+			r = -EACCES;
+	}
+	if (r < 0) {
+		why->reason = "the directory would become a git directory, and its config "
+			      "names programs";
+		why->git_config = true;
 		return -EACCES;
-	r = fd_read_file(p->parent, "config", GITCONFIG_MAX, &text, &len);
-	if (r < 0)
-		return r;
-	return install_text(&config, text, len, st.st_mode);
+	}
+	return install_text(c->b, &config, text, len, mode, false);
 }
 
-int give_commondir(struct call *c, const struct place *p, int flags, mode_t mode)
+int give_commondir(struct call *c, const struct place *p, mode_t mode)
 {
 	static const char text[] = "../..\n";
-	_cleanup_fd_ int memory = -1;
-	int r;
+	int r = make_file(c->b, p->parent, p->name, text, sizeof(text) - 1,
+			  mode & 0777 & ~call_umask(c));
 
-	(void)umask(call_umask(c));
-	r = install_text(p, text, sizeof(text) - 1, mode);
 	if (r < 0)
 		return r;
 	/* git writes what it likes into this; only what we wrote stays */
-	memory = (int)syscall(SYS_memfd_create, "commondir", 1u /* CLOEXEC */);
-	if (memory < 0)
-		return -errno;
-	r = call_send_fd(c, memory, (flags & O_CLOEXEC) != 0);
-	return r;
+	r = (int)syscall(SYS_memfd_create, "commondir", 1u /* CLOEXEC */);
+	return r < 0 ? -errno : r;
 }

@@ -185,8 +185,7 @@ static bool inside_hooks(const struct guard_question *q)
 			_cleanup_fd_ int above = open_above(q->parent, levels);
 
 			/* what cannot be looked at is taken for the worst */
-			if (above < 0 ||
-			    is_git_dir(above, q->path, (size_t)(start - q->path) - 1))
+			if (above < 0 || is_git_dir(above, q->path, (size_t)(start - q->path) - 1))
 				return true;
 		}
 		end = start > q->path ? start - 1 : q->path;
@@ -365,8 +364,10 @@ static void ask_names(const struct guard *g, const struct guard_question *q, con
 			/* new territory: the directory that holds the first component */
 			_cleanup_fd_ int holder = open_above(q->parent, (unsigned)start);
 
-			if (holder >= 0 && is_new(g, holder))
+			if (holder >= 0 && is_new(g, holder)) {
+				ret->new_territory = name;
 				continue;
+			}
 		}
 		ret->protected = name;
 		deny(ret, name->reason);
@@ -386,7 +387,9 @@ static bool tail_begun(const char *tail, const char *path)
 		end += strcspn(end, "/");
 		if (end - tail > PATH_MAX - 2)
 			return true;
-		(void)snprintf(part, sizeof(part), "/%.*s", (int)(end - tail), tail);
+		part[0] = '/';
+		memcpy(part + 1, tail, (size_t)(end - tail));
+		part[1 + (end - tail)] = '\0';
 		(void)snprintf(last, sizeof(last), "/%s", path_tail(path, n));
 		if (pattern_matches(part, last))
 			return true;
@@ -407,8 +410,10 @@ static bool rule_is_below(const struct path_rule *r, const char *root, const cha
 		return false;
 	if (!r->glob)
 		return path_within(r->real, path);
+	if (any == r->real)
+		fixed = 0; /* at any depth of everything */
 	if (any && (size_t)(any - r->real) == fixed && strncmp(root, r->real, fixed) == 0 &&
-	    (root[fixed] == '/' || root[fixed] == '\0'))
+	    (root[fixed] == '/' || root[fixed] == '\0') && !strstr(any + 4, "**"))
 		return tail_begun(any + 4, path);
 	return pattern_may_match_below(r->real, path);
 }

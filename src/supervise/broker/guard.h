@@ -57,6 +57,7 @@ struct guard_answer {
 	const struct protected_name *protected; /* the pattern, if one decided */
 	const struct path_rule *rule; /* the denyWrite rule, if one decided */
 	bool git_config; /* it is about a git configuration */
+	const struct protected_name *new_territory; /* allowed only because its directory is new */
 };
 
 struct guard;

@@ -18,8 +18,10 @@ struct broker {
 	int listener, reports, lock;
 	int proc; /* the outer /proc, opened before the mount namespace was joined */
 	int root; /* the sandbox's root directory */
+	int *bulk; /* the plan's bulk directories as they were at the start, O_PATH */
 	bool umask_used; /* the command has called umask(2) */
 	mode_t initial_umask;
+	char reason[160]; /* of the last refused configuration, for its report */
 };
 
 /* One call that waits for its answer. */
@@ -68,11 +70,21 @@ int call_open_base(const struct call *c, int dirfd, const char *path);
 
 /*
  * Resolve (dirfd, path) to a place. -errno as the kernel would give it, or ANSWER_CONTINUE
- * when it is better left to the kernel (".", "..", odd things in /proc).
+ * when it is better left to the kernel (".", "..", odd things in /proc). `how`: RESOLVE_*
+ * of openat2(), for the way to the parent. On failure *ret is as before.
  */
-int call_resolve(const struct call *c, int dirfd, const char *path, struct place *ret);
-int place_resolve(struct broker *b, int base, const char *path, struct place *ret);
-int place_follow(struct broker *b, struct place *p); /* p names a symlink: go where it points */
+int call_resolve(const struct call *c, int dirfd, const char *path, uint64_t how,
+		 struct place *ret);
+int place_resolve(const struct broker *b, int base, const char *path, uint64_t how,
+		  struct place *ret);
+/* Text of the symlink that p names, PATH_MAX bytes; -EINVAL when it is none. */
+int place_read_link(const struct place *p, char *ret);
+/* Where the place lies now: after waiting for a lock. */
+int place_refresh(const struct broker *b, struct place *p);
+/* p is, or holds, a bulk directory: the kernel's grant would move along with it. */
+bool place_holds_bulk(const struct broker *b, const struct place *p);
+/* A name that makes, or belongs to, a git directory. */
+bool place_is_special(const struct place *p);
 int fd_path(const struct broker *b, int fd, char *ret); /* canonical path of an open file */
 const char *guarded_root(const struct broker *b, const char *path, bool *ret_relayed);
 
@@ -92,11 +104,41 @@ void call_report(const struct call *c, enum violation_kind kind, const char *pat
 /* A write outside the guarded directories: tell it when the policy denies it. */
 void call_report_outside(const struct call *c, enum violation_kind kind, const struct place *p);
 
+void call_report_read(const struct call *c, const char *path, const struct path_rule *rule,
+		      const char *reason);
+void call_report_exec(const struct call *c, const struct place *p);
+/* Tell that a file was made or changed that runs later outside, if it is one. */
+void call_note_later(const struct call *c, const struct place *p, const struct guard_answer *how);
+
+/* Calls that are only watched (watch.c). */
+void broker_watch(struct call *c);
+
 /* The answer to one call (calls.c). */
 int broker_answer(struct call *c);
+
+/* Ask about one place; a refusal is reported. */
+int call_ask(const struct call *c, const struct place *p, enum guard_op op, bool directory,
+	     enum violation_kind kind, struct guard_answer *ret);
+/* Set the umask of the caller for a call that creates something. */
+void call_adopt_umask(struct call *c);
+/* Wait until no other sandbox acts; p is brought up to date. 0, or ANSWER_CONTINUE. */
+int call_alone(const struct call *c, struct place *p);
+
+/* Opening (open.c). */
+struct opening {
+	int flags;
+	mode_t mode;
+	uint64_t resolve; /* RESOLVE_* of openat2() */
+};
+
+int call_open(struct call *c, int dirfd, uint64_t address, struct opening o);
+int call_openat2(struct call *c);
+int call_truncate(struct call *c);
 
 /* Rename with the git configuration check (gitinstall.c). Under the lock. */
 int install_config(struct call *c, const struct place *from, const struct place *to,
 		   struct guard_answer *why);
-int replace_config(struct call *c, const struct place *p); /* by our own copy, at birth */
-int give_commondir(struct call *c, const struct place *p, int flags, mode_t mode);
+/* by our own copy, at birth */
+int replace_config(struct call *c, const struct place *p, struct guard_answer *why);
+/* A descriptor of ours for the command to write to in vain. */
+int give_commondir(struct call *c, const struct place *p, mode_t mode);

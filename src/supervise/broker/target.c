@@ -68,7 +68,14 @@ int call_open_base(const struct call *c, int dirfd, const char *path)
 	else
 		(void)snprintf(link, sizeof(link), "%d/fd/%d", c->tid, dirfd);
 	fd = openat(c->b->proc, link, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	return fd < 0 ? -errno : fd;
+	if (fd < 0)
+		return -errno;
+	/* killed meanwhile: the number may be somebody else's by now */
+	if (!call_is_valid(c)) {
+		fd_close(fd);
+		return -ESRCH;
+	}
+	return fd;
 }
 
 int call_take_fd(const struct call *c, int fd)
@@ -89,6 +96,8 @@ int call_take_fd(const struct call *c, int fd)
 	process = (int)syscall(SYS_pidfd_open, (pid_t)text_leading_u64(tgid + 7), 0);
 	if (process < 0)
 		return -errno;
+	if (!call_is_valid(c))
+		return -ESRCH;
 	r = syscall(SYS_pidfd_getfd, process, fd, 0);
 	return r < 0 ? -errno : (int)r;
 }
@@ -139,6 +148,26 @@ static const char *longest(const char *const *v, size_t n, const char *path, con
 	return best;
 }
 
+/* The kernel's grant is for the directory that stood there at the start, no other. */
+static bool bulk_is_there(const struct broker *b, size_t i)
+{
+	struct stat then, now;
+
+	return fstat(b->bulk[i], &then) == 0 &&
+	       fstatat(b->root, b->plan->bulk[i], &now, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       then.st_dev == now.st_dev && then.st_ino == now.st_ino;
+}
+
+/* In a bulk directory that was removed and made again: nothing is granted there any more. */
+static bool in_new_bulk(const struct broker *b, const char *path)
+{
+	for (size_t i = 0; i < b->plan->n_bulk; i++) {
+		if (path_within(path, b->plan->bulk[i]) && !bulk_is_there(b, i))
+			return true;
+	}
+	return false;
+}
+
 const char *guarded_root(const struct broker *b, const char *path, bool *ret_relayed)
 {
 	const struct plan *plan = b->plan;
@@ -147,7 +176,7 @@ const char *guarded_root(const struct broker *b, const char *path, bool *ret_rel
 	const char *direct = longest(plan->writable, plan->n_writable, path, relayed);
 
 	*ret_relayed = relayed != root;
-	return direct != relayed ? NULL : relayed;
+	return direct != relayed && !in_new_bulk(b, path) ? NULL : relayed;
 }
 
 void place_done(struct place *p)
@@ -160,6 +189,18 @@ void place_text(const struct place *p, char *ret)
 {
 	(void)snprintf(ret, PLACE_TEXT_MAX, "%s/%s", strcmp(p->path, "/") == 0 ? "" : p->path,
 		       p->name);
+}
+
+bool place_holds_bulk(const struct broker *b, const struct place *p)
+{
+	char path[PLACE_TEXT_MAX];
+
+	place_text(p, path);
+	for (size_t i = 0; i < b->plan->n_bulk; i++) {
+		if (path_within(b->plan->bulk[i], path) && bulk_is_there(b, i))
+			return true;
+	}
+	return false;
 }
 
 /* Split off the last component: *dir gets the rest ("" = the base itself). */
@@ -186,49 +227,100 @@ static int split(const char *path, char *dir, struct place *ret)
 	return 0;
 }
 
-int place_resolve(struct broker *b, int base, const char *path, struct place *ret)
+int place_resolve(const struct broker *b, int base, const char *path, uint64_t how,
+		  struct place *ret)
 {
+	struct place p = PLACE_INIT;
 	char dir[PATH_MAX];
-	int r = split(path, dir, ret), fd;
+	int r = split(path, dir, &p);
 
 	if (r < 0)
 		return r;
 	if (dir[0] == '/')
 		base = b->root;
 	/* relative to an O_PATH base; "." when the path is a single name */
-	fd = sys_openat2(base, dir[0] ? dir : ".", O_PATH | O_DIRECTORY | O_CLOEXEC, 0,
-			 SYS_RESOLVE_NO_MAGICLINKS);
-	if (fd == -ELOOP)
+	p.parent = sys_openat2(base, dir[0] ? dir : ".", O_PATH | O_DIRECTORY | O_CLOEXEC, 0,
+			       how | SYS_RESOLVE_NO_MAGICLINKS);
+	if (p.parent == -ELOOP)
 		return ANSWER_CONTINUE; /* through /proc: the kernel's own rules hold there */
-	if (fd < 0)
-		return fd;
-	fd_close(ret->parent);
-	ret->parent = fd;
-	r = fd_path(b, fd, ret->path);
-	if (r < 0)
+	if (p.parent < 0)
+		return p.parent;
+	if (place_refresh(b, &p) < 0) {
+		place_done(&p);
 		return ANSWER_CONTINUE;
-	ret->root = guarded_root(b, ret->path, &ret->relayed);
+	}
+	place_done(ret);
+	*ret = p;
 	return 0;
 }
 
-int call_resolve(const struct call *c, int dirfd, const char *path, struct place *ret)
+int place_refresh(const struct broker *b, struct place *p)
 {
-	_cleanup_fd_ int base = call_open_base(c, dirfd, path);
+	int r = fd_path(b, p->parent, p->path);
 
-	if (base < 0)
-		return ANSWER_CONTINUE; /* a bad descriptor, a gone process */
-	return place_resolve(c->b, base, path, ret);
+	p->root = r < 0 ? NULL : guarded_root(b, p->path, &p->relayed);
+	return r;
 }
 
-int place_follow(struct broker *b, struct place *p)
+/*
+ * /proc/self/{cwd,root,fd/N}/...: our own view of /proc has no "self" that is the
+ * caller. The way from there, and where it starts.
+ */
+static const char *after_self(const char *path, int *dirfd)
 {
-	char link[PATH_MAX];
-	ssize_t n = readlinkat(p->parent, p->name, link, sizeof(link) - 1);
+	static const char *const selves[] = { "/proc/self/", "/proc/thread-self/" };
+	const char *rest = NULL;
+	char number[12] = { 0 };
+	uint64_t fd;
+
+	for (size_t i = 0; i < ARRAY_LEN(selves); i++) {
+		if (text_starts(path, selves[i]))
+			rest = path + strlen(selves[i]);
+	}
+	if (!rest)
+		return path;
+	if (text_starts(rest, "root/"))
+		return rest + 4;
+	if (text_starts(rest, "cwd/")) {
+		*dirfd = AT_FDCWD;
+		rest += 4;
+	} else if (text_starts(rest, "fd/")) {
+		size_t n = strcspn(rest + 3, "/");
+
+		if (n == 0 || n >= sizeof(number) || rest[3 + n] != '/')
+			return path;
+		memcpy(number, rest + 3, n);
+		if (text_parse_u64(number, INT_MAX, &fd) < 0)
+			return path;
+		*dirfd = (int)fd;
+		rest += 3 + n;
+	} else {
+		return path;
+	}
+	rest += strspn(rest, "/");
+	return *rest ? rest : path;
+}
+
+int call_resolve(const struct call *c, int dirfd, const char *path, uint64_t how, struct place *ret)
+{
+	_cleanup_fd_ int base = -1;
+
+	if (!how)
+		path = after_self(path, &dirfd);
+	base = call_open_base(c, dirfd, path);
+	if (base < 0)
+		return ANSWER_CONTINUE; /* a bad descriptor, a gone process */
+	return place_resolve(c->b, base, path, how, ret);
+}
+
+int place_read_link(const struct place *p, char *ret)
+{
+	ssize_t n = readlinkat(p->parent, p->name, ret, PATH_MAX - 1);
 
 	if (n < 0)
 		return -errno;
-	link[n] = '\0';
-	return place_resolve(b, p->parent, link, p);
+	ret[n] = '\0';
+	return 0;
 }
 
 static mode_t parse_octal(const char *s)

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The sandbox's own network namespace, prepared so that everything that leaves a
+ * program ends at the egress proxy: an address of any kind is local here, TCP
+ * to it is handed to one transparent listener, names are answered by our own resolver.
+ *
+ * All listeners are made inside the namespace at set-up and sent to the
+ * supervisor, who gives them to ambit-proxy: nothing listens on the host. What is not
+ * captured has nowhere to go: the wall is the namespace, which has only lo.
+ */
+#pragma once
+
+#include <stdint.h>
+
+#include "base/error.h"
+
+enum egress_role {
+	EGRESS_HTTP,
+	EGRESS_SOCKS,
+	EGRESS_TRANSPARENT,
+	EGRESS_DNS_UDP,
+	EGRESS_DNS_TCP,
+	EGRESS_ROLE_MAX_,
+};
+
+#define EGRESS_HTTP_PORT 3128
+#define EGRESS_SOCKS_PORT 1080
+#define EGRESS_TRANSPARENT_PORT 61080
+
+/* What travels on the errors socket: this, with the descriptor beside it. */
+struct egress_message {
+	char magic[8]; /* EGRESS_MAGIC */
+	int32_t role;
+};
+#define EGRESS_MAGIC "egress"
+
+/* Inside the new network namespace, with CAP_NET_ADMIN there and lo up. */
+int native_egress(int sock, struct error *e) NODISCARD;

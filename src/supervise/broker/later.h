@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Names of files that some program outside runs or follows without being asked
+ * again, but that are ordinary work to write: build files, package scripts, CI.
+ * They are not refused; what a run made or changed of them is told at its end.
+ */
+#pragma once
+
+/* Why a file of this path runs later, or NULL. */
+const char *later_reason(const char *path);

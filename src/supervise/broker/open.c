@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Opening for writing: open, openat, openat2, creat, truncate. The file is
+ * opened here, on (parent descriptor, name) without following a link, and the
+ * descriptor is handed over. A final symlink is followed by hand, each
+ * step asked about like the first.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/sys.h"
+#include "supervise/broker/internal.h"
+
+/* the same test as in the filter */
+#define WRITE_INTENT (O_ACCMODE | O_CREAT | O_TRUNC | (O_TMPFILE & ~O_DIRECTORY))
+
+#define SYMLINK_HOPS_MAX 40
+#define SLOW_RETRY_US 5000
+
+/* What openat2() knows; it refuses the rest, which open() ignores. */
+#define OPEN_FLAGS                                                                                 \
+	(O_ACCMODE | O_CREAT | O_EXCL | O_TRUNC | O_APPEND | O_NOFOLLOW | O_DIRECTORY | O_SYNC |   \
+	 O_DSYNC | O_DIRECT | O_LARGEFILE | O_NOATIME | O_ASYNC | O_TMPFILE)
+#define STATUS_FLAGS (O_APPEND | O_ASYNC | O_DIRECT | O_NOATIME | O_NONBLOCK)
+
+#define RESOLVE_BENEATH_OR_IN_ROOT 0x18
+#define RESOLVE_CACHED 0x20
+#define RESOLVE_KNOWN 0x3f
+
+static bool exists(const struct place *p)
+{
+	return faccessat(p->parent, p->name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+static int open_place(const struct place *p, const struct opening *o)
+{
+	mode_t mode = o->flags & (O_CREAT | (O_TMPFILE & ~O_DIRECTORY)) ? o->mode & 07777 : 0;
+
+	return sys_openat2(p->parent, p->name,
+			   (uint64_t)((unsigned)o->flags & (unsigned)OPEN_FLAGS) | O_CLOEXEC |
+				   O_NOCTTY | O_NONBLOCK,
+			   mode, SYS_RESOLVE_NO_SYMLINKS);
+}
+
+/* An open file again, with other rights: the very inode, whatever its name is now. */
+static int open_again(const struct broker *b, int file, int flags)
+{
+	char link[32];
+	int fd;
+
+	(void)snprintf(link, sizeof(link), "self/fd/%d", file);
+	fd = openat(b->proc, link,
+		    (flags & OPEN_FLAGS & ~(O_CREAT | O_EXCL | O_NOFOLLOW)) | O_CLOEXEC | O_NOCTTY |
+			    O_NONBLOCK);
+	return fd < 0 ? -errno : fd;
+}
+
+/* Hand an opened file over with the flags the caller asked for. */
+static int deliver(const struct call *c, int fd, int flags)
+{
+	if (fd < 0)
+		return fd;
+	if (!(flags & O_NONBLOCK))
+		(void)fcntl(fd, F_SETFL, flags & STATUS_FLAGS);
+	return call_send_fd(c, fd, (flags & O_CLOEXEC) != 0);
+}
+
+/*
+ * A pipe without a reader, a lease: somebody waits, but not this thread. It waits for
+ * the file that was judged, by descriptor: under its name another may stand by then.
+ */
+struct slow_open {
+	struct broker *b;
+	struct seccomp_notif n;
+	int file, flags;
+};
+
+static void *slow_open_main(void *arg)
+{
+	struct slow_open *s = arg;
+	struct call c = { .b = s->b, .n = &s->n, .tid = (pid_t)s->n.pid };
+	struct seccomp_notif_resp resp = { .id = s->n.id };
+	int fd = -ENXIO, r;
+
+	while ((fd == -ENXIO || fd == -EAGAIN) && call_is_valid(&c)) {
+		(void)usleep(SLOW_RETRY_US);
+		fd = open_again(s->b, s->file, s->flags);
+	}
+	r = deliver(&c, fd, s->flags);
+	fd_close(fd);
+	if (r < 0)
+		resp.error = r;
+	else
+		resp.val = r;
+	/* ENOENT: the caller was killed meanwhile */
+	(void)ioctl(s->b->listener, SECCOMP_IOCTL_NOTIF_SEND, &resp);
+	fd_close(s->file);
+	free(s);
+	return NULL;
+}
+
+/* Does opening this wait, where the caller did not ask for the opposite? */
+static bool is_slow(int r, int file, int flags)
+{
+	struct stat st;
+
+	if ((r != -ENXIO && r != -EAGAIN) || (flags & O_NONBLOCK) || fstat(file, &st) < 0)
+		return false;
+	return r == -EAGAIN || S_ISFIFO(st.st_mode); /* ENXIO of a socket is for good */
+}
+
+static int open_slowly(const struct call *c, int *file, int flags)
+{
+	struct slow_open *s = calloc(1, sizeof(*s));
+	pthread_t thread;
+
+	if (!s)
+		return -ENOMEM;
+	*s = (struct slow_open){ c->b, *c->n, *file, flags & ~O_TRUNC };
+	if (pthread_create(&thread, NULL, slow_open_main, s) != 0) {
+		free(s);
+		return -EAGAIN;
+	}
+	*file = -1;
+	(void)pthread_detach(thread);
+	return ANSWER_SENT;
+}
+
+/* A descriptor of the command by its magic name: judged by where the file lies now. */
+static int open_magic(struct call *c, int number, const struct opening *o, int *ret_slow)
+{
+	_cleanup_place_ struct place p = PLACE_INIT;
+	_cleanup_fd_ int file = -1;
+	struct guard_answer why;
+	char path[PATH_MAX], link[48];
+	struct stat st;
+	bool relayed;
+	int r;
+
+	(void)snprintf(link, sizeof(link), "%d/fd/%d", c->tid, number);
+	file = openat(c->b->proc, link, O_PATH | O_CLOEXEC);
+	if (file < 0 || !call_is_valid(c) || fd_path(c->b, file, path) < 0 ||
+	    !guarded_root(c->b, path, &relayed) || fstat(file, &st) < 0 ||
+	    (o->flags & (O_NOFOLLOW | O_EXCL)))
+		return ANSWER_CONTINUE;
+	if (st.st_nlink > 0) { /* an unlinked file has no name to guard */
+		r = place_resolve(c->b, c->b->root, path, 0, &p);
+		if (r < 0 || !p.root)
+			return ANSWER_CONTINUE;
+		r = call_ask(c, &p, GUARD_WRITE, false, VIOLATION_WRITE, &why);
+		if (r < 0)
+			return r;
+	}
+	r = open_again(c->b, file, o->flags);
+	if (r == -ENXIO || r == -EAGAIN) {
+		*ret_slow = file;
+		file = -1;
+	}
+	return r;
+}
+
+/* The place p, -ELOOP when it is a link: a descriptor, or an answer. */
+static int open_asked(struct call *c, struct place *p, const struct opening *o, int *ret_slow)
+{
+	bool creates = (o->flags & O_CREAT) != 0;
+	struct guard_answer why;
+	int r;
+
+	if (place_is_special(p) && call_alone(c, p) < 0)
+		return ANSWER_CONTINUE;
+	if (!creates && !exists(p))
+		return -ENOENT;
+	r = call_ask(c, p, GUARD_WRITE, false, creates ? VIOLATION_CREATE : VIOLATION_WRITE, &why);
+	if (r < 0)
+		return r;
+	if (why.way == GUARD_COMMONDIR)
+		return give_commondir(c, p, o->mode);
+	if (creates)
+		call_adopt_umask(c);
+	r = open_place(p, o);
+	if (r >= 0)
+		call_note_later(c, p, &why);
+	if (r == -ENXIO || r == -EAGAIN)
+		*ret_slow = sys_openat2(p->parent, p->name, O_PATH | O_CLOEXEC, 0,
+					SYS_RESOLVE_NO_SYMLINKS);
+	return r;
+}
+
+/* Guard and open, following a final symlink by hand. A descriptor, or an answer. */
+static int open_guarded(struct call *c, struct place *p, const struct opening *o, int *ret_slow)
+{
+	bool follow =
+		!(o->flags & O_NOFOLLOW) && (o->flags & (O_CREAT | O_EXCL)) != (O_CREAT | O_EXCL);
+
+	for (unsigned hops = 0; hops < SYMLINK_HOPS_MAX; hops++) {
+		char text[PATH_MAX];
+		int r;
+
+		if (!p->root)
+			call_report_outside(
+				c, o->flags & O_CREAT ? VIOLATION_CREATE : VIOLATION_WRITE, p);
+		if (!p->root || p->slash)
+			return ANSWER_CONTINUE;
+		r = open_asked(c, p, o, ret_slow);
+		if (r != -ELOOP || !follow)
+			return r;
+		if (place_read_link(p, text) < 0)
+			continue; /* no longer a link */
+		if (o->resolve & SYS_RESOLVE_NO_SYMLINKS)
+			return -ELOOP;
+		if (o->resolve & RESOLVE_BENEATH_OR_IN_ROOT)
+			return ANSWER_CONTINUE; /* a walk that only the kernel can take */
+		r = call_magic_fd(c, text);
+		if (r >= 0)
+			return open_magic(c, r, o, ret_slow);
+		r = place_resolve(c->b, p->parent, text, o->resolve, p);
+		if (r < 0)
+			return r;
+	}
+	return -ELOOP;
+}
+
+/* An unnamed file in a directory; the name comes with linkat(). */
+static int open_unnamed(struct call *c, int dirfd, const char *path, const struct opening *o)
+{
+	_cleanup_fd_ int base = call_open_base(c, dirfd, path);
+	_cleanup_fd_ int dir = -1, fd = -1;
+	char real[PATH_MAX];
+	bool relayed;
+
+	if (base < 0)
+		return ANSWER_CONTINUE;
+	dir = sys_openat2(base, path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0,
+			  o->resolve | SYS_RESOLVE_NO_MAGICLINKS);
+	if (dir < 0 || fd_path(c->b, dir, real) < 0 || !guarded_root(c->b, real, &relayed))
+		return ANSWER_CONTINUE;
+	call_adopt_umask(c);
+	fd = sys_openat2(dir, ".",
+			 (uint64_t)((unsigned)o->flags & (unsigned)OPEN_FLAGS) | O_CLOEXEC,
+			 o->mode & 07777, SYS_RESOLVE_NO_SYMLINKS);
+	return deliver(c, fd, o->flags | O_NONBLOCK); /* nothing to take back */
+}
+
+int call_open(struct call *c, int dirfd, uint64_t address, struct opening o)
+{
+	_cleanup_place_ struct place p = PLACE_INIT;
+	_cleanup_fd_ int fd = -1, slow = -1;
+	char path[PATH_MAX];
+	int r;
+
+	if (!(o.flags & WRITE_INTENT)) {
+		broker_watch(c); /* only sent here with --report-reads */
+		return ANSWER_CONTINUE;
+	}
+	if ((o.flags & O_PATH) || call_read_path(c, address, path) < 0)
+		return ANSWER_CONTINUE;
+	if ((o.flags & O_TMPFILE) == O_TMPFILE)
+		return open_unnamed(c, dirfd, path, &o);
+	r = o.resolve ? -1 : call_magic_fd(c, path);
+	if (r >= 0)
+		r = open_magic(c, r, &o, &slow);
+	else if (call_resolve(c, dirfd, path, o.resolve, &p) < 0)
+		return ANSWER_CONTINUE;
+	else
+		r = open_guarded(c, &p, &o, &slow);
+	if (slow >= 0 && is_slow(r, slow, o.flags))
+		return open_slowly(c, &slow, o.flags);
+	if (r < 0)
+		return r;
+	fd = r;
+	return deliver(c, fd, o.flags);
+}
+
+int call_openat2(struct call *c)
+{
+	const uint64_t known = OPEN_FLAGS | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
+	uint64_t how[3]; /* flags, mode, resolve */
+
+	if (c->args[3] != sizeof(how) || call_read(c, c->args[2], how, sizeof(how)) < 0)
+		return ANSWER_CONTINUE;
+	if (!(how[0] & WRITE_INTENT)) {
+		broker_watch(c);
+		return ANSWER_CONTINUE;
+	}
+	/* what the kernel refuses at once: let it */
+	if ((how[0] & ~known) || (how[1] & ~(uint64_t)07777) ||
+	    (how[2] & ~(uint64_t)RESOLVE_KNOWN) ||
+	    (how[1] && !(how[0] & (O_CREAT | (O_TMPFILE & ~O_DIRECTORY)))))
+		return ANSWER_CONTINUE;
+	how[2] &= ~(uint64_t)RESOLVE_CACHED; /* an optimisation; we may take the slow way */
+	return call_open(c, (int)c->args[0], c->args[1],
+			 (struct opening){ (int)how[0], (mode_t)how[1], how[2] });
+}
+
+int call_truncate(struct call *c)
+{
+	_cleanup_place_ struct place p = PLACE_INIT;
+	struct opening o = { .flags = O_WRONLY };
+	_cleanup_fd_ int fd = -1, slow = -1;
+	char path[PATH_MAX];
+	struct stat st;
+	int r;
+
+	if ((int64_t)c->args[1] < 0 || call_read_path(c, c->args[0], path) < 0 ||
+	    call_resolve(c, AT_FDCWD, path, 0, &p) < 0)
+		return ANSWER_CONTINUE;
+	r = open_guarded(c, &p, &o, &slow);
+	if (r == -ENXIO)
+		return -EINVAL; /* a pipe, a socket */
+	if (r < 0)
+		return r;
+	fd = r;
+	if (fstat(fd, &st) == 0 && !S_ISREG(st.st_mode))
+		return -EINVAL;
+	return ftruncate(fd, (off_t)c->args[1]) < 0 ? -errno : 0;
+}

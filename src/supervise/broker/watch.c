@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Calls that the kernel decides alone and the broker only watches, to tell what
+ * was refused and why: removing names, changing modes, owners, times and
+ * attributes; and on request reading and executing. The answer is always
+ * "continue": nothing here allows or denies anything.
+ *
+ * Most such calls are made where they are allowed, so that is found out first and
+ * cheaply, by the text of the path.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/sys.h"
+#include "base/text.h"
+#include "supervise/broker/internal.h"
+
+#ifndef SYS_fchmodat2
+#define SYS_fchmodat2 452
+#endif
+
+static bool within_any(const char *const *v, size_t n, const char *path)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (path_within(path, v[i]))
+			return true;
+	}
+	return false;
+}
+
+static bool is_writable_place(const struct broker *b, const char *path)
+{
+	return within_any(b->plan->writable, b->plan->n_writable, path) ||
+	       within_any(b->plan->guarded, b->plan->n_guarded, path) ||
+	       within_any(b->plan->relayed, b->plan->n_relayed, path);
+}
+
+/* Where a relative path starts, as text; "" when unknown. */
+static void base_text(const struct call *c, int dirfd, char *ret)
+{
+	char link[48];
+	ssize_t n;
+
+	if (dirfd == AT_FDCWD)
+		(void)snprintf(link, sizeof(link), "%d/cwd", c->tid);
+	else
+		(void)snprintf(link, sizeof(link), "%d/fd/%d", c->tid, dirfd);
+	n = readlinkat(c->b->proc, link, ret, PATH_MAX - 1);
+	ret[n > 0 ? n : 0] = '\0';
+}
+
+/* By text alone: surely in a writable place? ".." needs a closer look. */
+static bool plainly_allowed(const struct call *c, int dirfd, const char *path)
+{
+	char base[PATH_MAX];
+
+	if (strstr(path, ".."))
+		return false;
+	if (*path == '/')
+		return is_writable_place(c->b, path);
+	base_text(c, dirfd, base);
+	return *base && is_writable_place(c->b, base);
+}
+
+static void watch_change(struct call *c, int dirfd, uint64_t address, enum violation_kind kind)
+{
+	_cleanup_place_ struct place p = PLACE_INIT;
+	struct stat st;
+	char path[PATH_MAX];
+
+	if (call_read_path(c, address, path) < 0 || !*path || plainly_allowed(c, dirfd, path))
+		return;
+	if (call_resolve(c, dirfd, path, 0, &p) < 0 || p.root)
+		return;
+	if (fstatat(p.parent, p.name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return; /* not there: the kernel says so */
+	call_report_outside(c, kind, &p);
+}
+
+static void watch_read(struct call *c, int dirfd, uint64_t address)
+{
+	char path[PATH_MAX], base[PATH_MAX], *full;
+	_cleanup_arena_ struct arena *a = NULL;
+	struct decision d;
+
+	if (call_read_path(c, address, path) < 0 || !*path)
+		return;
+	a = arena_new();
+	base[0] = '\0';
+	if (*path != '/')
+		base_text(c, dirfd, base);
+	if (*path != '/' && !*base)
+		return;
+	full = path_absolute(a, *base ? base : "/", path);
+	policy_decide_path(c->b->policy, ACCESS_READ, full, &d);
+	if (d.verdict == VERDICT_DENY && d.rule)
+		call_report_read(c, full, d.rule, d.reason);
+}
+
+static void watch_exec(struct call *c, int dirfd, uint64_t address)
+{
+	_cleanup_place_ struct place p = PLACE_INIT;
+	char path[PATH_MAX];
+	struct stat st;
+
+	if (call_read_path(c, address, path) < 0 || call_resolve(c, dirfd, path, 0, &p) < 0)
+		return;
+	if (fstatat(p.parent, p.name, &st, 0) < 0 || !S_ISREG(st.st_mode) ||
+	    !(st.st_mode & (S_ISUID | S_ISGID)) || !(st.st_mode & S_IXOTH))
+		return;
+	call_report_exec(c, &p);
+}
+
+void broker_watch(struct call *c)
+{
+	const uint64_t *a = c->args;
+
+	switch (c->n->data.nr) {
+#ifdef SYS_unlink
+	case SYS_unlink:
+	case SYS_rmdir:
+		watch_change(c, AT_FDCWD, a[0], VIOLATION_DELETE);
+		break;
+	case SYS_chmod:
+	case SYS_chown:
+	case SYS_lchown:
+	case SYS_utime:
+	case SYS_utimes:
+		watch_change(c, AT_FDCWD, a[0], VIOLATION_MODE);
+		break;
+	case SYS_open:
+		watch_read(c, AT_FDCWD, a[0]);
+		break;
+#endif
+	case SYS_unlinkat:
+		watch_change(c, (int)a[0], a[1], VIOLATION_DELETE);
+		break;
+	case SYS_setxattr:
+	case SYS_lsetxattr:
+	case SYS_removexattr:
+	case SYS_lremovexattr:
+		watch_change(c, AT_FDCWD, a[0], VIOLATION_MODE);
+		break;
+	case SYS_fchmodat:
+	case SYS_fchmodat2:
+	case SYS_fchownat:
+	case SYS_utimensat:
+		if (a[1])
+			watch_change(c, (int)a[0], a[1], VIOLATION_MODE);
+		break;
+	case SYS_openat:
+		watch_read(c, (int)a[0], a[1]);
+		break;
+	case SYS_execve:
+		watch_exec(c, AT_FDCWD, a[0]);
+		break;
+	case SYS_execveat:
+		watch_exec(c, (int)a[0], a[1]);
+		break;
+	default:
+		break;
+	}
+}
