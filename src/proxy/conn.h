@@ -112,7 +112,6 @@ struct dial {
 	bool through_parent;
 	bool plain; /* HTTP: the parent takes the request itself, no CONNECT */
 	uint16_t port; /* to dial: of the target, or of the parent */
-	char *authorization;
 };
 
 struct http_exchange {

@@ -25,7 +25,6 @@ void dial_free(struct conn *c)
 		return;
 	if (c->dial->job)
 		c->dial->job->owner = NULL;
-	free(c->dial->authorization);
 	free(c->dial);
 	c->dial = NULL;
 }
@@ -92,8 +91,9 @@ static void connected(struct proxy *p, struct conn *c)
 	for (int i = 0; i < 2; i++)
 		buf_printf(out, i ? "Host: %s%s%s:%u\r\n" : "CONNECT %s%s%s:%u HTTP/1.1\r\n",
 			   v6 ? "[" : "", c->name, v6 ? "]" : "", c->port);
-	if (d->authorization)
-		buf_printf(out, "Proxy-Authorization: %s\r\n", d->authorization);
+	if (p->config->parent_https.authorization)
+		buf_printf(out, "Proxy-Authorization: %s\r\n",
+			   p->config->parent_https.authorization);
 	buf_puts(out, "\r\n");
 	conn_wait(p, c, WAIT_DIAL);
 	conn_set_state(p, c, CONN_PARENT);
@@ -249,10 +249,7 @@ void dial_start(struct proxy *p, struct conn *c, bool plain_http)
 	}
 	c->dial->through_parent = true;
 	c->dial->port = parent->port;
-	if (parent->authorization)
-		c->dial->authorization = strdup(parent->authorization);
-	host = parent->host;
-	find_addresses(p, c, &host);
+	find_addresses(p, c, &parent->host);
 }
 
 void dial_direct(struct proxy *p, struct conn *c, const struct host *address, uint16_t port)

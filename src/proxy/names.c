@@ -112,10 +112,11 @@ uint32_t names_number(struct names *t, const char *name)
 	}
 	slot = &t->slots[t->next % slot_count(t)];
 	free(slot->name);
-	*slot = (struct name_slot){ strdup(name), t->next % capacity(t), hash };
+	slot->name = strdup(name);
 	if (!slot->name)
 		abort();
-	t->next++;
+	slot->number = t->next++ % capacity(t);
+	slot->hash = hash;
 	return slot->number;
 }
 

@@ -140,7 +140,12 @@ static const struct {
 	{ OK, ASK, CALL_bind, { 0 } },
 	{ OK, ASK, CALL_umask, { 0 } },
 	{ OK, ASK, CALL_chroot, { 0 } },
-	{ OK, OK, CALL_unlinkat, { 0 } },
+	{ OK, ASK, CALL_unlinkat, { 0 } },
+	{ OK, ASK, CALL_fchmodat, { 0 } },
+	{ OK, ASK, CALL_fchownat, { 0 } },
+	{ OK, ASK, CALL_utimensat, { 0 } },
+	{ OK, ASK, CALL_setxattr, { 0 } },
+	{ OK, 0, CALL_execve, { 0 } },
 	{ OK, OK, CALL_ftruncate, { 0 } },
 	{ OK, OK, CALL_connect, { 0 } },
 };

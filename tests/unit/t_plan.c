@@ -7,7 +7,8 @@
  *
  * A .tree file has a line per object: `dir PATH`, `file PATH`, `socket PATH`,
  * `closed PATH` (a directory the caller cannot enter), `link PATH -> TARGET`; parents
- * are made. `cwd PATH` and `home PATH` set the caller's. \n in a path is a newline.
+ * are made. `cwd PATH`, `home PATH`, `uid N` and `landlock ABI` are facts of the caller.
+ * \n in a path is a newline.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -48,6 +49,8 @@ struct tree {
 	struct entry *v;
 	size_t n;
 	const char *cwd, *home;
+	uint32_t uid;
+	int landlock_abi;
 };
 
 static const struct entry *tree_find(const struct tree *t, const char *path)
@@ -202,6 +205,22 @@ static char *read_text(struct arena *a, const char *path)
 	return arena_strdup(a, text);
 }
 
+/* Lines that are not about an object. */
+static bool tree_fact(struct tree *t, const char *kind, const char *text)
+{
+	if (strcmp(kind, "cwd") == 0)
+		t->cwd = text;
+	else if (strcmp(kind, "home") == 0)
+		t->home = text;
+	else if (strcmp(kind, "uid") == 0)
+		t->uid = (uint32_t)strtoul(text, NULL, 10);
+	else if (strcmp(kind, "landlock") == 0)
+		t->landlock_abi = (int)strtol(text, NULL, 10);
+	else
+		return false;
+	return true;
+}
+
 static void tree_line(struct tree *t, const char *kind, const char *path)
 {
 	static const struct {
@@ -215,14 +234,8 @@ static void tree_line(struct tree *t, const char *kind, const char *path)
 	const char *arrow = strstr(path, " -> ");
 	struct entry *e;
 
-	if (strcmp(kind, "cwd") == 0) {
-		t->cwd = path;
+	if (tree_fact(t, kind, path))
 		return;
-	}
-	if (strcmp(kind, "home") == 0) {
-		t->home = path;
-		return;
-	}
 	for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
 		if (strcmp(kinds[i].word, kind) != 0)
 			continue;
@@ -295,7 +308,7 @@ static bool is_replaced(const struct plan *plan, const char *path)
 {
 	const struct mount_step *m = step_over(plan, path);
 
-	return m && (m->kind == MOUNT_DEV || m->kind == MOUNT_PROC || m->kind == MOUNT_PRIVATE ||
+	return m && ((m->kind != MOUNT_HIDE_DIR && m->kind != MOUNT_HIDE_FILE) ||
 		     path_within(path, "/sys"));
 }
 
@@ -370,20 +383,31 @@ static const char *granted_by(const char *const *v, size_t n, const char *path)
  * what only the broker may change. (A rule on a directory also covers what is mounted
  * below it.)
  */
-static void check_landlock(const struct plan *plan, const struct policy *p, const struct entry *e)
+static void check_landlock(const struct plan *plan, const struct entry *e)
 {
 	const char *guarded = granted_by(plan->guarded, plan->n_guarded, e->path);
 	const char *direct = granted_by(plan->writable, plan->n_writable, e->path);
 	bool bulk = granted_by(plan->bulk, plan->n_bulk, e->path) != NULL;
 
-	if (look_of(plan, e->path) != LOOK_RW)
+	if (!plan->landlock || look_of(plan, e->path) != LOOK_RW)
 		return;
 	if (!guarded && !direct)
 		fail_msg("%s is mounted writable, but Landlock refuses", e->path);
-	if (p->fs.protect == PROTECT_EVERYWHERE && e->kind == FILE_DIRECTORY && direct && !bulk)
+	if (guarded && e->kind == FILE_DIRECTORY && direct && !bulk)
 		fail_msg(
 			"%s is guarded, but Landlock lets it be written directly by the rule on %s",
 			e->path, direct);
+}
+
+/* What does not exist and must not be made: somebody has to see the attempt. */
+static void check_missing(const struct plan *plan, const struct path_rule *r, const struct tree *t)
+{
+	if (r->access != ACCESS_WRITE || r->verdict != VERDICT_DENY || r->glob ||
+	    tree_find(t, r->real) || look_of(plan, r->real) != LOOK_RW)
+		return;
+	if (granted_by(plan->writable, plan->n_writable, r->real) ||
+	    !granted_by(plan->guarded, plan->n_guarded, r->real))
+		fail_msg("nothing keeps %s from being created (denyWrite %s)", r->real, r->text);
 }
 
 /*
@@ -423,10 +447,12 @@ static void check_promises(struct arena *a, const struct plan *plan, const struc
 		if (t->v[i].kind == FILE_LINK)
 			continue; /* judged by what it points to */
 		check_file(plan, p, &t->v[i]);
-		check_landlock(plan, p, &t->v[i]);
+		check_landlock(plan, &t->v[i]);
 	}
 	for (size_t i = 0; i < p->fs.rules.n; i++)
 		check_links(a, plan, &p->fs.rules.v[i], t);
+	for (size_t i = 0; i < p->fs.rules.n; i++)
+		check_missing(plan, &p->fs.rules.v[i], t);
 }
 
 /* --- cases ---------------------------------------------------------------------------- */
@@ -442,10 +468,7 @@ static void compile_case(struct arena *a, const char *name, struct compiled *ret
 	static const char *const environ_in[] = { "PATH=/usr/bin:/bin", "TERM=xterm",
 						  "LD_PRELOAD=/x.so", "AWS_SECRET_ACCESS_KEY=x",
 						  NULL };
-	const struct plan_facts facts = { .uid = 1000,
-					  .gid = 1000,
-					  .environ_in = (char *const *)(uintptr_t)environ_in,
-					  .landlock_abi = 7 };
+	struct plan_facts facts = { .environ_in = (char *const *)(uintptr_t)environ_in };
 	struct tree *t = &ret->tree;
 	const struct view view = { tree_look, tree_kind, tree_read, tree_list, t };
 	struct policy_inputs in = { .only_file = "/etc/settings.yaml", .view = &view };
@@ -455,6 +478,8 @@ static void compile_case(struct arena *a, const char *name, struct compiled *ret
 	tree_add(t, "/", FILE_DIRECTORY);
 	tree_load(t, CASES "base.tree");
 	tree_load(t, arena_printf(a, CASES "%s.tree", name));
+	facts.uid = facts.gid = t->uid;
+	facts.landlock_abi = t->landlock_abi;
 	in.cwd = t->cwd;
 	in.home = t->home;
 	in.only_text = read_text(a, arena_printf(a, CASES "%s" SETTINGS, name));

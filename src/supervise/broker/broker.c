@@ -79,7 +79,7 @@ static void set_source(struct violation *v, const struct origin *o)
 void call_report(const struct call *c, enum violation_kind kind, const char *path,
 		 const struct guard_answer *why)
 {
-	struct violation v = { .kind = kind };
+	struct violation v = { .kind = (int32_t)kind };
 
 	if (why->protected) {
 		(void)snprintf(v.rule, sizeof(v.rule), "protected name %s",
@@ -99,7 +99,7 @@ void call_report(const struct call *c, enum violation_kind kind, const char *pat
 
 void call_report_outside(const struct call *c, enum violation_kind kind, const struct place *p)
 {
-	struct violation v = { .kind = kind };
+	struct violation v = { .kind = (int32_t)kind };
 	struct decision d;
 	char path[PLACE_TEXT_MAX];
 	const struct plan *plan = c->b->plan;
