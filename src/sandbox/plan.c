@@ -572,6 +572,19 @@ static void sort_steps(struct plan *plan)
 	plan->n_mounts = kept;
 }
 
+/* A denyWrite rule that could hold below dir needs the guard there. */
+static bool holds_deny(const struct compiler *c, const char *dir)
+{
+	for (size_t i = 0; i < c->p->fs.rules.n; i++) {
+		const struct path_rule *r = &c->p->fs.rules.v[i];
+
+		if (r->access == ACCESS_WRITE && r->verdict == VERDICT_DENY &&
+		    (r->glob ? pattern_may_match_below(r->real, dir) : path_within(r->real, dir)))
+			return true;
+	}
+	return false;
+}
+
 /* Directories below `dir` that heavy writers fill: granted directly, not guarded. */
 static void list_bulk(struct compiler *c, const char *dir)
 {
@@ -580,7 +593,7 @@ static void list_bulk(struct compiler *c, const char *dir)
 	for (size_t i = 0; i < c->p->fs.bulk.n; i++) {
 		char *path = path_join(c->a, dir, c->p->fs.bulk.v[i].text);
 
-		if (c->view->kind(c->view, path) != FILE_DIRECTORY)
+		if (c->view->kind(c->view, path) != FILE_DIRECTORY || holds_deny(c, path))
 			continue;
 		*ARENA_PUSH(c->a, plan->bulk, plan->n_bulk) = path;
 		*ARENA_PUSH(c->a, plan->writable, plan->n_writable) = path;
@@ -615,6 +628,7 @@ static void list_subdirectories(struct compiler *c, const char *root)
 			continue;
 		policy_decide_path(c->p, ACCESS_WRITE, path, &d);
 		if (d.verdict == VERDICT_DENY || begins_protected(c, names[i]) ||
+		    holds_deny(c, path) ||
 		    c->view->kind(c->view, path_join(c->a, path, "objects")) != FILE_ABSENT)
 			continue;
 		*ARENA_PUSH(c->a, c->plan->bulk, c->plan->n_bulk) = path;

@@ -207,10 +207,10 @@ static void threads(void)
 
 static void vforks(void)
 {
-	int good = 0;
+	volatile int good = 0; /* volatile: the child shares our memory */
 
 	group = "vfork";
-	for (int i = 0; i < 50; i++) {
+	for (volatile int i = 0; i < 50; i++) {
 		pid_t pid = vfork();
 		int status;
 
