@@ -62,7 +62,7 @@ void listeners_pause(struct proxy *p, bool pause)
 /* Where the client wanted to go: the address its socket was connected to. */
 static bool original_destination(int fd, struct host *ret, uint16_t *ret_port)
 {
-	struct sockaddr_storage ss;
+	struct sockaddr_storage ss = { 0 };
 	socklen_t len = sizeof(ss);
 	struct sockaddr_in6 in6;
 	struct sockaddr_in in;

@@ -2,12 +2,13 @@
 #include "proxy/names.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 struct name_slot {
-	char *name; /* NULL = free */
 	uint32_t number, hash;
+	char name[HOST_NAME_MAX_LEN + 1]; /* "" = free */
 };
 
 /* Bits that number the names: a /96 leaves 32, of which 31 are plenty. */
@@ -41,8 +42,6 @@ static uint32_t slot_count(const struct names *t)
 
 static void forget_all(struct names *t)
 {
-	for (size_t i = 0; t->slots && i < NAMES_MAX; i++)
-		free(t->slots[i].name);
 	free(t->slots);
 	t->slots = NULL;
 	t->next = 0;
@@ -105,16 +104,13 @@ uint32_t names_number(struct names *t, const char *name)
 		t->slots = calloc(NAMES_MAX, sizeof(*t->slots));
 	if (!t->slots)
 		abort();
-	for (size_t i = 0; i < NAMES_MAX && t->slots[i].name; i++) {
+	for (size_t i = 0; i < NAMES_MAX && t->slots[i].name[0]; i++) {
 		slot = &t->slots[i];
 		if (slot->hash == hash && strcmp(slot->name, name) == 0)
 			return slot->number;
 	}
 	slot = &t->slots[t->next % slot_count(t)];
-	free(slot->name);
-	slot->name = strdup(name);
-	if (!slot->name)
-		abort();
+	(void)snprintf(slot->name, sizeof(slot->name), "%s", name);
 	slot->number = t->next++ % capacity(t);
 	slot->hash = hash;
 	return slot->number;
@@ -146,7 +142,7 @@ const char *names_find(const struct names *t, const struct host *a)
 		return NULL;
 	number = a->kind == HOST_IPV4 ? load32(a->addr) - load32(t->net4.addr) - 1
 				      : load32(a->addr + 12) - 1;
-	for (size_t i = 0; i < NAMES_MAX && t->slots[i].name; i++) {
+	for (size_t i = 0; i < NAMES_MAX && t->slots[i].name[0]; i++) {
 		if (t->slots[i].number == number)
 			return t->slots[i].name;
 	}

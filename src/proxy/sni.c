@@ -113,6 +113,32 @@ static enum sni_result parse_hello(struct cursor c, struct sni *ret)
 	return parse_extensions(extensions, ret);
 }
 
+/* The record that data begins with: SNI_NAME and the length of its content, or the result. */
+static enum sni_result parse_record(const uint8_t *data, size_t len, size_t *ret)
+{
+	size_t n;
+
+	if ((len > 0 && data[0] != RECORD_HANDSHAKE) || (len > 1 && data[1] != 3))
+		return SNI_NOT_TLS;
+	if (len < RECORD_HEAD)
+		return SNI_MORE;
+	n = (size_t)data[3] << 8 | data[4];
+	*ret = n;
+	return n == 0 || n > RECORD_MAX ? SNI_BAD : SNI_NAME;
+}
+
+/* Length of the handshake message, as far as its head is there; 0 = it is no ClientHello. */
+static size_t message_len(const uint8_t *message, size_t have)
+{
+	size_t n = MESSAGE_HEAD;
+
+	if (message[0] != HANDSHAKE_CLIENT_HELLO)
+		return 0;
+	if (have >= MESSAGE_HEAD)
+		n += (size_t)message[1] << 16 | (size_t)message[2] << 8 | message[3];
+	return n <= SNI_MESSAGE_MAX ? n : 0;
+}
+
 /*
  * Join the records at data into message until it is whole. SNI_NAME stands for
  * "whole"; anything else is the result.
@@ -123,28 +149,20 @@ static enum sni_result join_records(const uint8_t *data, size_t len, uint8_t *me
 	size_t have = 0, want = MESSAGE_HEAD;
 
 	while (have < want) {
-		size_t n, part;
+		size_t n = 0, part;
+		enum sni_result r = parse_record(data, len, &n);
 
-		if (len > 0 && data[0] != RECORD_HANDSHAKE)
-			return have ? SNI_BAD : SNI_NOT_TLS;
-		if (len > 1 && data[1] != 3)
-			return have ? SNI_BAD : SNI_NOT_TLS;
-		if (len < RECORD_HEAD)
-			return SNI_MORE;
-		n = (size_t)data[3] << 8 | data[4];
-		if (n == 0 || n > RECORD_MAX)
-			return SNI_BAD;
+		if (r != SNI_NAME)
+			return r == SNI_NOT_TLS && have > 0 ? SNI_BAD : r;
 		part = n < len - RECORD_HEAD ? n : len - RECORD_HEAD;
+		if (part == 0)
+			return SNI_MORE;
 		if (have + part > SNI_MESSAGE_MAX)
 			return SNI_BAD;
 		memcpy(message + have, data + RECORD_HEAD, part);
 		have += part;
-		if (have > 0 && message[0] != HANDSHAKE_CLIENT_HELLO)
-			return SNI_BAD;
-		if (have >= MESSAGE_HEAD)
-			want = MESSAGE_HEAD +
-			       ((size_t)message[1] << 16 | (size_t)message[2] << 8 | message[3]);
-		if (want > SNI_MESSAGE_MAX)
+		want = message_len(message, have);
+		if (want == 0)
 			return SNI_BAD;
 		if (have < want && part < n)
 			return SNI_MORE;

@@ -173,6 +173,15 @@ def test_missing_path_that_must_not_be_made(box):
     assert sorted(os.listdir(box.ws)) == ["sub"] and os.listdir(box.ws / "sub") == ["a"]
 
 
+@pytest.mark.parametrize("setting", ["filesystem.protect=anchors", "filesystem.bulk=sub"])
+def test_missing_path_in_a_directory_that_is_not_watched(box, setting):
+    """Where files are made directly, a rule about one that does not exist is held or refused."""
+    box.mkdir("ws/sub")
+    r = box.sh("touch sub/later; touch sub/other", options=["--set", setting, "--deny-write", "sub/later"])
+    assert not (box.ws / "sub/later").exists(), str(r)
+    assert r.code == 125 or (box.ws / "sub/other").exists(), str(r)
+
+
 def test_denied_link_stays(box):
     """denyWrite of a link: neither what it points to nor the link itself changes."""
     box.mkdir("ws/v1")
@@ -201,8 +210,7 @@ def test_write_directory_that_cannot_be_made(plain):
 
 def test_refused_run_makes_nothing(plain):
     """A policy that is refused in the end must not have made its directories before."""
-    r = plain.run("true", options=["--allow-write", "~/fresh", "--deny-write", "later", "--set",
-                                   "filesystem.protect=anchors"])
+    r = plain.run("true", options=["--allow-write", "~/fresh", "--allow-write", "/no/such/parent"])
     assert r.code == 125 and not (plain.home / "fresh").exists(), str(r)
 
 
