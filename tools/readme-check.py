@@ -76,7 +76,7 @@ class World:
         # not below /tmp, which the sandbox replaces
         base = "/srv" if os.geteuid() == 0 else os.path.expanduser("~/.cache")
         os.makedirs(base, exist_ok=True)
-        self.top = pathlib.Path(os.path.realpath(tempfile.mkdtemp(prefix="ambit-readme.", dir=base)))
+        self.top = pathlib.Path(tempfile.mkdtemp(prefix="ambit-readme.", dir=base)).resolve()
         self.home = self.top / "ada"
         self.project = self.home / "shop"
         for directory in (self.top / "bin", self.home / ".ssh", self.project):

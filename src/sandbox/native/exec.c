@@ -37,28 +37,6 @@ static void take_terminal(int tty)
 	(void)sigprocmask(SIG_SETMASK, &old, NULL);
 }
 
-/* The notification descriptor goes to the supervisor, who starts the broker with it. */
-static int send_listener(int sock, int listener)
-{
-	char byte = 0;
-	struct iovec data = { &byte, 1 };
-	union {
-		struct cmsghdr header;
-		char space[CMSG_SPACE(sizeof(int))];
-	} control = { 0 };
-	struct msghdr msg = { .msg_iov = &data,
-			      .msg_iovlen = 1,
-			      .msg_control = control.space,
-			      .msg_controllen = sizeof(control.space) };
-	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
-
-	c->cmsg_level = SOL_SOCKET;
-	c->cmsg_type = SCM_RIGHTS;
-	c->cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(c), &listener, sizeof(int));
-	return sendmsg(sock, &msg, MSG_NOSIGNAL) < 0 ? -errno : 0;
-}
-
 static int load_filter(const struct plan *plan, int sock, struct error *e)
 {
 	bool notify = plan->n_guarded > 0;
@@ -80,7 +58,7 @@ static int load_filter(const struct plan *plan, int sock, struct error *e)
 		return error_set(e, -r, "cannot load the system call filter: %s", strerror(-r));
 	if (!notify)
 		return 0;
-	n = send_listener(sock, r);
+	n = native_send_fd(sock, &(char){ NATIVE_LISTENER }, 1, r);
 	fd_close(r);
 	return n < 0 ? error_set(e, -n, "cannot reach the supervisor: %s", strerror(-n)) : 0;
 }

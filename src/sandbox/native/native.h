@@ -53,6 +53,18 @@ struct init_order {
 	int32_t group; /* to the command's process group, else to the command */
 };
 
+/*
+ * Descriptors from inside, on the errors socket: one byte that says which, with
+ * SCM_RIGHTS. Those of the egress proxy come with a struct egress_message instead.
+ */
+enum native_descriptor {
+	NATIVE_LISTENER = 'l', /* of the system call filter, for the broker */
+	NATIVE_USER_NS = 'u',
+	NATIVE_MOUNT_NS = 'm',
+};
+
+int native_send_fd(int sock, const void *text, size_t len, int fd);
+
 /* Inside the child; all return -errno with the error set. */
 int native_mounts(const struct plan *plan, struct error *e) NODISCARD;
 int native_landlock(const struct plan *plan, struct error *e) NODISCARD;

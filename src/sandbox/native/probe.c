@@ -233,6 +233,11 @@ int native_probe(struct arena *a, struct properties *ret, struct error *e)
 	add_landlock(a, ret);
 	add(a, ret, "seccomp", results[STEP_SECCOMP], "system call filter",
 	    (struct diagnosis){ NULL, NULL });
+	add(a, ret, "names", sys_landlock_abi() ? results[STEP_NOTIFY] : ENOSYS,
+	    "broker: Landlock and system call notification",
+	    (struct diagnosis){ "the kernel has no Landlock, or another sandbox watches the calls "
+				"already",
+				NULL });
 	(void)e;
 	return 0;
 }

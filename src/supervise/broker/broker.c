@@ -161,6 +161,46 @@ void call_note_later(const struct call *c, const struct place *p, const struct g
 	send_violation(c, &v, path);
 }
 
+/* CAP_SYS_PTRACE over the sandbox's processes, to read what they ask for; nothing else. */
+static int keep_ptrace_only(void)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct data[2] = { { 0 } };
+
+	data[0].effective = data[0].permitted = 1u << CAP_SYS_PTRACE;
+	for (unsigned long cap = 0; cap < 64; cap++) {
+		if (cap != CAP_SYS_PTRACE && prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0)
+			break;
+	}
+	return syscall(SYS_capset, &header, data) < 0 ? -errno : 0;
+}
+
+/* Take our place in the sandbox and give up what is not needed there. */
+static int enter(struct broker *b, const struct broker_setup *s)
+{
+	int r;
+
+	if (setns(s->user_ns, CLONE_NEWUSER) < 0 || setns(s->mount_ns, CLONE_NEWNS) < 0)
+		return -errno;
+	b->root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (b->root < 0 || fchdir(b->root) < 0)
+		return -errno;
+	/* hold the bulk directories: who replaces one does not get its grant */
+	for (size_t i = 0; i < b->plan->n_bulk; i++)
+		b->bulk[i] = open(b->plan->bulk[i], O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	r = keep_ptrace_only();
+	if (r < 0)
+		return r;
+	/* joining cleared it, so late; the parent may be gone already */
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
+	    prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
+		return -errno;
+	if (getppid() != b->supervisor)
+		return -ESRCH;
+	(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+	return 0;
+}
+
 static void serve(struct broker *b)
 {
 	struct seccomp_notif n;
@@ -199,32 +239,6 @@ static void serve(struct broker *b)
 	}
 }
 
-/* CAP_SYS_PTRACE over the sandbox's processes, to read what they ask for; nothing else. */
-static int keep_ptrace_only(void)
-{
-	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
-	struct __user_cap_data_struct data[2] = { { 0 } };
-
-	data[0].effective = data[0].permitted = 1u << CAP_SYS_PTRACE;
-	for (unsigned long cap = 0; cap < 64; cap++) {
-		if (cap != CAP_SYS_PTRACE && prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0)
-			break;
-	}
-	return syscall(SYS_capset, &header, data) < 0 ? -errno : 0;
-}
-
-/* Hold the bulk directories: who replaces one does not get its grant. */
-static int hold_bulk(struct broker *b, struct arena *a)
-{
-	b->bulk = arena_alloc(a, (b->plan->n_bulk + 1) * sizeof(*b->bulk));
-	for (size_t i = 0; i < b->plan->n_bulk; i++) {
-		b->bulk[i] = open(b->plan->bulk[i], O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		if (b->bulk[i] < 0)
-			return -errno;
-	}
-	return 0;
-}
-
 static _Noreturn void broker_main(const struct broker_setup *s, pid_t supervisor, mode_t mask)
 {
 	struct arena *a = arena_new();
@@ -233,28 +247,24 @@ static _Noreturn void broker_main(const struct broker_setup *s, pid_t supervisor
 		.plan = s->plan,
 		.guard = guard_new(a, s->policy),
 		.initial_umask = mask,
+		.supervisor = supervisor,
 	};
 	const struct rlimit no_core = { 0, 0 };
 	uint64_t sync = NOTIF_FD_SYNC_WAKE_UP;
 
 	(void)prctl(PR_SET_NAME, "ambit-broker", 0, 0, 0);
 	b.proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (b.proc < 0 || setns(s->pidfd, CLONE_NEWUSER | CLONE_NEWNS) < 0)
-		_exit(125);
-	b.root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	b.listener = s->listener;
 	b.reports = s->reports;
 	b.lock = s->lock;
+	b.bulk = arena_alloc(a, (s->plan->n_bulk + 1) * sizeof(*b.bulk));
 	/* a stop key at the terminal must not stop us with the lock in our hands */
 	(void)setpgid(0, 0);
-	if (b.root < 0 || fchdir(b.root) < 0 || hold_bulk(&b, a) < 0 || keep_ptrace_only() < 0 ||
-	    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
-		_exit(125);
-	/* joining the namespaces cleared it, so late; the parent may be gone already */
-	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || getppid() != supervisor)
-		_exit(125);
 	(void)setrlimit(RLIMIT_CORE, &no_core);
-	(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+	if (b.proc < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || getppid() != supervisor)
+		_exit(125);
+	if (enter(&b, s) < 0)
+		_exit(125); /* the supervisor sees its end of `reports` close and ends the run */
 	/* wake the caller on this CPU: three times faster where the kernel has it (6.6) */
 	(void)ioctl(b.listener, SECCOMP_IOCTL_NOTIF_SET_FLAGS, sync);
 	serve(&b);

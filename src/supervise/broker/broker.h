@@ -28,7 +28,7 @@ struct broker_setup {
 	const struct policy *policy;
 	const struct plan *plan;
 	int listener; /* seccomp notification descriptor */
-	int pidfd; /* init of the sandbox: whose namespaces to join */
+	int user_ns, mount_ns; /* the sandbox's namespaces, to join */
 	int reports; /* SOCK_SEQPACKET: a struct violation per denial */
 	int lock; /* file locked around decisions on git directories; shared by sandboxes; -1 = none */
 };

@@ -18,6 +18,7 @@ struct broker {
 	int listener, reports, lock;
 	int proc; /* the outer /proc, opened before the mount namespace was joined */
 	int root; /* the sandbox's root directory */
+	pid_t supervisor;
 	int *bulk; /* the plan's bulk directories as they were at the start, O_PATH */
 	bool umask_used; /* the command has called umask(2) */
 	mode_t initial_umask;

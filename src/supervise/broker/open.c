@@ -35,9 +35,9 @@
 #define RESOLVE_CACHED 0x20
 #define RESOLVE_KNOWN 0x3f
 
-static bool exists(const struct place *p)
+static bool is_missing(const struct place *p)
 {
-	return faccessat(p->parent, p->name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+	return faccessat(p->parent, p->name, F_OK, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT;
 }
 
 static int open_place(const struct place *p, const struct opening *o)
@@ -176,7 +176,7 @@ static int open_asked(struct call *c, struct place *p, const struct opening *o, 
 
 	if (place_is_special(p) && call_alone(c, p) < 0)
 		return ANSWER_CONTINUE;
-	if (!creates && !exists(p))
+	if (!creates && is_missing(p))
 		return -ENOENT;
 	r = call_ask(c, p, GUARD_WRITE, false, creates ? VIOLATION_CREATE : VIOLATION_WRITE, &why);
 	if (r < 0)
