@@ -153,6 +153,7 @@ static void finish(struct proxy *p)
 	p->report.patient = true;
 	while (p->conns)
 		conn_close(p, p->conns);
+	report_finish(&p->report);
 	bury(p);
 	while (p->listeners) {
 		struct listener *next = p->listeners->next;

@@ -112,3 +112,9 @@ void report_ready(struct report *r)
 	if (!send_text(r, "ready", 5))
 		r->dropped++;
 }
+
+void report_finish(struct report *r)
+{
+	if (r->dropped > 0)
+		send_dropped(r);
+}

@@ -33,3 +33,4 @@ void report_name(struct report *r, const struct record *rec, uint64_t now_ms);
 /* kind: "error" or "warning" */
 void report_text(struct report *r, const char *kind, const char *reason);
 void report_ready(struct report *r);
+void report_finish(struct report *r); /* the count of what was lost, if anything was */

@@ -204,6 +204,23 @@ static const char *plain_nsswitch(struct compiler *c)
 	return arena_strdup(c->a, buf_str(&b));
 }
 
+/* Unix sockets that may be connected to are seen even where the rest is hidden. */
+static void add_sockets(struct compiler *c)
+{
+	for (size_t i = 0; i < c->p->network.unix_sockets.n; i++) {
+		struct view_entry at;
+		struct point *pt;
+
+		c->view->look(c->view, c->a, c->p->network.unix_sockets.v[i].text, &at);
+		if (at.kind == FILE_ABSENT || at.kind == FILE_UNKNOWN)
+			continue; /* may be made inside */
+		pt = add_point(c, at.real);
+		pt->at = at;
+		pt->shown = true;
+		pt->why = "allowUnixSockets";
+	}
+}
+
 /* Names: the host's own resolver, our own, or none. */
 static void add_resolver(struct compiler *c)
 {
@@ -702,6 +719,7 @@ static int compile_mounts(struct compiler *c)
 	c->plan->root_writable = root.verdict == VERDICT_ALLOW;
 	add_places(c);
 	add_resolver(c);
+	add_sockets(c);
 	for (size_t i = 0; i < c->p->fs.rules.n; i++) {
 		r = add_rule(c, &c->p->fs.rules.v[i]);
 		if (r < 0)
@@ -757,8 +775,6 @@ static int check_required(const struct policy *p, const struct plan_facts *facts
 static int refuse_unavailable(const struct policy *p, struct error *e)
 {
 	const char *key = p->network.publish.n          ? "network.publish"
-			  : p->network.host_ports.n     ? "network.allowHostPorts"
-			  : p->network.unix_sockets.n   ? "network.allowUnixSockets"
 			  : p->network.http_proxy_port  ? "network.httpProxyPort"
 			  : p->network.socks_proxy_port ? "network.socksProxyPort"
 							: NULL;
@@ -798,7 +814,11 @@ int plan_compile(struct arena *a, const struct policy *p, const struct plan_fact
 	plan->uid = facts->uid;
 	plan->gid = facts->gid;
 	plan->new_net = p->network.mode != NETWORK_HOST;
-	plan->egress = p->network.mode == NETWORK_ALLOWLIST;
+	plan->egress =
+		plan->new_net && (p->network.mode == NETWORK_ALLOWLIST || p->network.host_ports.n);
+	for (size_t i = 0; plan->egress && i < p->network.host_ports.n; i++)
+		*ARENA_PUSH(a, plan->host_ports, plan->n_host_ports) =
+			p->network.host_ports.v[i].port;
 	plan->loopback = plan->egress || (plan->new_net && p->network.allow_local_binding);
 	plan->landlock = facts->landlock_abi > 0;
 	plan->tty = facts->tty;

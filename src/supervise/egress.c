@@ -129,7 +129,7 @@ int egress_start(struct egress *x, const char *program, const struct policy *p, 
 	return 0;
 }
 
-int egress_add_listener(const struct egress *x, enum egress_role role, int fd)
+int egress_add_listener(const struct egress *x, int role, int fd)
 {
 	static const char *const words[] = {
 		[EGRESS_HTTP] = "listener http",
@@ -140,7 +140,13 @@ int egress_add_listener(const struct egress *x, enum egress_role role, int fd)
 	};
 
 	_Static_assert(ARRAY_LEN(words) == EGRESS_ROLE_MAX_, "a word for each role");
-	if ((unsigned)role >= EGRESS_ROLE_MAX_)
+	if (role > EGRESS_FORWARD && role <= EGRESS_FORWARD + UINT16_MAX) {
+		char text[64];
+
+		(void)snprintf(text, sizeof(text), "forward 127.0.0.1:%d", role - EGRESS_FORWARD);
+		return send_with_fd(x->control, text, fd);
+	}
+	if (role < 0 || role >= EGRESS_ROLE_MAX_)
 		return -EINVAL;
 	return send_with_fd(x->control, words[role], fd);
 }

@@ -26,7 +26,8 @@ struct egress {
 /* Start the proxy program with the network rules of the policy. */
 int egress_start(struct egress *x, const char *program, const struct policy *p, struct error *e)
 	NODISCARD;
-int egress_add_listener(const struct egress *x, enum egress_role role, int fd) NODISCARD;
+/* role: enum egress_role, or EGRESS_FORWARD plus a port */
+int egress_add_listener(const struct egress *x, int role, int fd) NODISCARD;
 /* One waiting record as a violation; false when there is none that denies something. */
 bool egress_next_denial(const struct egress *x, struct violation *ret);
 /* Closes the control socket, which ends the proxy, and reaps it. */

@@ -11,7 +11,8 @@
 static const char *const kind_names[] = {
 	[VIOLATION_WRITE] = "write",  [VIOLATION_CREATE] = "write",    [VIOLATION_RENAME] = "write",
 	[VIOLATION_DELETE] = "write", [VIOLATION_MODE] = "write",      [VIOLATION_READ] = "read",
-	[VIOLATION_EXEC] = "exec",    [VIOLATION_CONNECT] = "connect", [VIOLATION_LATER] = "later",
+	[VIOLATION_EXEC] = "exec",    [VIOLATION_CONNECT] = "connect", [VIOLATION_UNIX] = "unix",
+	[VIOLATION_LATER] = "later",
 };
 _Static_assert(ARRAY_LEN(kind_names) == VIOLATION_KIND_MAX_, "a name for each kind");
 
@@ -42,6 +43,9 @@ static const char *hint_for(struct arena *a, const struct violation *v)
 		text_append_shell(&b, v->path);
 	} else if (v->kind == VIOLATION_CONNECT && strcmp(v->rule, "network.allowedDomains") == 0) {
 		buf_puts(&b, "--allow-domain ");
+		text_append_shell(&b, v->path);
+	} else if (v->kind == VIOLATION_UNIX) {
+		buf_puts(&b, "--allow-unix ");
 		text_append_shell(&b, v->path);
 	} else if (strcmp(v->rule, "filesystem.denyRead") == 0) {
 		buf_puts(&b, "--allow-read ");
@@ -111,6 +115,7 @@ static const char *phrase_of(const char *kind)
 		{ "exec", "exec of the setuid file" },
 		{ "read", "read of" },
 		{ "connect", "connect to" },
+		{ "unix", "connect to" },
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(phrases); i++) {

@@ -230,7 +230,7 @@ static int take_descriptor(struct run *run, int fd, size_t len)
 
 	if (len == sizeof(m)) {
 		memcpy(&m, &run->failure, sizeof(m));
-		r = egress_add_listener(&run->egress, (enum egress_role)m.role, fd);
+		r = egress_add_listener(&run->egress, m.role, fd);
 		return r < 0 ? error_set(&run->failure, -r, "the egress proxy does not answer: %s",
 					 strerror(-r))
 			     : 0;

@@ -191,7 +191,9 @@ class World:
 
     def attack(self, names, prefix=()):
         """Run the probes behind `prefix` (nothing: the host; ambit run --: the sandbox), with
-        a secret on fd 9, the home on fd 20 and a secret in the session keyring."""
+        a secret on fd 9, the home on fd 20 and a secret in the session keyring. Mounts come
+        last: where they work they would cover what the others need."""
+        names = sorted(names, key=lambda n: n.startswith("mount-"))
         r = self.box.execute([*SUBST, self.secret, self.box.home, self.probe, "with-key",
                               self.token, *prefix, self.probe, "run", *self.context(), *names])
         self.output += r.out + r.err

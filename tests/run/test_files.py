@@ -101,7 +101,8 @@ def test_deep_nesting(box):
         path += f"/{i}"
         box.write(f"ws/{path}/file", str(i))
         options += ["--deny-read" if i % 2 else "--allow-write", path]
-    r = box.sh("find n -name file -exec cat {} \\; -exec echo \\; -exec sh -c 'echo + >>$1' - {} \\;", options=options)
+    r = box.sh("find n -name file -exec cat {} \\; -exec echo \\; -exec sh -c 'echo + >>$1' - {} \\;",
+               options=options)
     assert sorted(map(int, r.out.split())) == list(range(0, 12, 2)), str(r)
     path = "n"
     for i in range(12):
@@ -142,7 +143,8 @@ def test_rules_on_links(box):
     box.write("vault/key", "x")
     os.symlink(box.home / "vault", box.home / "keys")
     os.symlink("../vault/key", box.ws / "link")
-    assert attempt(box, "cat ~/keys/key", "cat ~/vault/key", "cat link", options=["--deny-read", "~/keys"]) == ["no"] * 3
+    assert attempt(box, "cat ~/keys/key", "cat ~/vault/key", "cat link",
+                   options=["--deny-read", "~/keys"]) == ["no"] * 3
     assert attempt(box, "touch ~/vault/x", options=["--allow-write", "~/keys"]) == ["yes"]
     # a link in a writable directory does not make writable what it points to
     assert attempt(box, "echo x >>link", "rm link") == ["no", "yes"]
@@ -390,7 +392,8 @@ def test_files_with_odd_names(plain):
 
 def test_working_directory_through_a_link(box):
     os.symlink("ws", box.home / "link")
-    r = box.host("bash", "-c", f'cd ~/link && exec "{AMBIT}" run -- bash -c "pwd; /bin/pwd -P; touch x && cd .. && ls"')
+    r = box.host("bash", "-c", f'cd ~/link && exec "{AMBIT}" run -- '
+                 'bash -c "pwd; /bin/pwd -P; touch x && cd .. && ls"')
     lines = r.ok().out.split("\n")
     assert lines[1] == str(box.ws) and (box.ws / "x").exists() and "ws" in lines, str(r)
 
@@ -422,8 +425,9 @@ def test_ordinary_operations(box):
     r = box.sh("set -e\n"
                "echo a >f; chmod 600 f; chmod u+x f; touch -d 2020-01-01 f; truncate -s 10 f; ln f g; ln -s f l\n"
                "readlink l; cp -a f h; mv h i; mkdir -p a/b/c; mv a x; rm -r x; mkfifo p; rm p\n"
-               "echo new >f.tmp; mv f.tmp f; cat f; install -m 755 f prog; dd if=/dev/zero of=big bs=1k count=64 2>/dev/null\n"
-               "sync f; stat -c %s big; cp -r --reflink=auto . /tmp/copy; ls /tmp/copy | wc -l; sed -i s/new/old/ f; cat f").ok()
+               "echo new >f.tmp; mv f.tmp f; cat f; install -m 755 f prog\n"
+               "dd if=/dev/zero of=big bs=1k count=64 2>/dev/null; sync f; stat -c %s big\n"
+               "cp -r --reflink=auto . /tmp/copy; ls /tmp/copy | wc -l; sed -i s/new/old/ f; cat f").ok()
     assert r.out.split() == ["f", "new", "65536", "6", "old"], str(r)
 
 
@@ -496,13 +500,15 @@ def test_git_directory_is_guarded(box):
     box.write("ws/.git/hooks/pre-commit", "#!/bin/sh\n", mode=0o755)
     r = box.sh("""
 (echo evil >>.git/hooks/pre-commit) 2>/dev/null; (echo evil >.git/hooks/post-commit) 2>/dev/null
-echo evil >e; mv e .git/hooks/post-merge 2>/dev/null; ln -s ../../e .git/hooks/pre-push 2>/dev/null; ln e .git/hooks/update 2>/dev/null
+echo evil >e; mv e .git/hooks/post-merge 2>/dev/null; ln -s ../../e .git/hooks/pre-push 2>/dev/null
+ln e .git/hooks/update 2>/dev/null
 mkdir h; echo evil >h/pre-rebase; mv .git/hooks old 2>/dev/null; mv h .git/hooks 2>/dev/null
 ln .git/hooks/pre-commit l 2>/dev/null && (echo evil >>l) 2>/dev/null
 printf '[core]\n\tfsmonitor = evil\n' >>.git/config 2>/dev/null; git config core.pager evil 2>/dev/null
 git config core.hooksPath . 2>/dev/null; git config alias.x '!evil' 2>/dev/null
 cp .git/config c; echo '[core] fsmonitor = evil' >>c; mv c .git/config 2>/dev/null
-mkdir -p x/objects x/refs x/hooks; (echo evil >x/hooks/pre-commit) 2>/dev/null; cp .git/HEAD x; mv x/objects .git/ 2>/dev/null
+mkdir -p x/objects x/refs x/hooks; (echo evil >x/hooks/pre-commit) 2>/dev/null; cp .git/HEAD x
+mv x/objects .git/ 2>/dev/null
 git config user.name Me; git checkout -q -b side; git config branch.side.remote origin; :""", env=GIT_ENV).ok()
     assert (box.ws / ".git").is_dir(), str(r)
     found = box.host("grep", "-rl", "evil", ".git", "x", env=GIT_ENV).out.split()
@@ -543,10 +549,13 @@ def test_protected_names_that_do_not_exist(box):
                     for n in names)
     r = box.sh(lines + """
 mkdir -p src/.x && echo evil >src/.x/tasks.json; mv src/.x .vscode 2>/dev/null && echo 'moved a directory there'
-mv src/.x/tasks.json .mcp.json 2>/dev/null && echo 'moved a file there'; ln src/.x/tasks.json .mcp.json 2>/dev/null && echo linked
+mv src/.x/tasks.json .mcp.json 2>/dev/null && echo 'moved a file there'
+ln src/.x/tasks.json .mcp.json 2>/dev/null && echo linked
 ln -s src/.x .vscode 2>/dev/null && echo symlinked; mknod .envrc p 2>/dev/null && echo fifo
-mv src/.x deep/.vscode 2>/dev/null && echo 'moved a directory deep down'; cd deep/down && (: >.profile) 2>/dev/null && echo relative
-mkdir -p /tmp/t/.vscode && echo evil >/tmp/t/.vscode/x; cp -r /tmp/t/.vscode . 2>/dev/null; [ -e .vscode/x ] && echo copied; :""").ok()
+mv src/.x deep/.vscode 2>/dev/null && echo 'moved a directory deep down'
+cd deep/down && (: >.profile) 2>/dev/null && echo relative
+mkdir -p /tmp/t/.vscode && echo evil >/tmp/t/.vscode/x; cp -r /tmp/t/.vscode . 2>/dev/null
+[ -e .vscode/x ] && echo copied; :""").ok()
     assert r.out == "", str(r)
     assert [p for p in box.ws.rglob("*") if p.name in (".vscode", ".bashrc", ".mcp.json", ".envrc", ".env")] == []
 

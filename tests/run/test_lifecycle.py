@@ -171,7 +171,8 @@ def test_background_process_that_holds_the_output(plain):
 
 def test_orphans_are_reaped(plain):
     """Whoever loses its parent becomes init's child and leaves no zombie."""
-    r = plain.sh("for i in 1 2 3 4 5 6 7 8 9; do (sleep 0.01 &) ; done; sleep 0.3; cat /proc/[0-9]*/stat | grep -c ' Z '")
+    r = plain.sh("for i in 1 2 3 4 5 6 7 8 9; do (sleep 0.01 &) ; done; sleep 0.3;"
+                 "cat /proc/[0-9]*/stat | grep -c ' Z '")
     assert r.out == "0\n", str(r)
 
 
@@ -288,8 +289,10 @@ def test_loader_hooks_do_not_reach_the_command(plain):
 
 
 def test_environment_pass_and_set(plain):
-    options = ["--env", "GH_TOKEN", "--env", "NEW=a=b c", "--env-prefix", "AWS_", "--env", "EDITOR=", "--env", "NOT_SET"]
-    seen = environment(plain, options, {"GH_TOKEN": "x", "AWS_SECRET_ACCESS_KEY": "y", "DB_PASSWORD": "z", "EDITOR": "vi"})
+    options = ["--env", "GH_TOKEN", "--env", "NEW=a=b c", "--env-prefix", "AWS_", "--env", "EDITOR=",
+               "--env", "NOT_SET"]
+    env = {"GH_TOKEN": "x", "AWS_SECRET_ACCESS_KEY": "y", "DB_PASSWORD": "z", "EDITOR": "vi"}
+    seen = environment(plain, options, env)
     assert seen["GH_TOKEN"] == "x" and seen["AWS_SECRET_ACCESS_KEY"] == "y" and seen["NEW"] == "a=b c"
     assert seen["EDITOR"] == "" and "DB_PASSWORD" not in seen and "NOT_SET" not in seen
 
@@ -338,7 +341,8 @@ def test_path_entry_that_is_the_working_directory(plain):
 # --- limits of the process ---------------------------------------------------------------------------------
 
 def test_resource_limits_are_kept(plain):
-    script = f'ulimit -n 99; ulimit -s 4096; ulimit -f 1000; exec "{AMBIT}" run -- bash -c "ulimit -n; ulimit -s; ulimit -f; ulimit -c"'
+    script = (f'ulimit -n 99; ulimit -s 4096; ulimit -f 1000; exec "{AMBIT}" run -- '
+              'bash -c "ulimit -n; ulimit -s; ulimit -f; ulimit -c"')
     r = plain.host("bash", "-c", script)
     assert r.ok().out == "99\n4096\n1000\n0\n", str(r)
 

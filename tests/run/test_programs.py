@@ -67,15 +67,17 @@ def test_git_same_as_outside(box):
 
 
 def test_git_clone(box):
-    box.host("sh", "-c", "git init -q ../src && cd ../src && echo x >f && git add f && git commit -qm m", env=GIT_ENV).ok()
+    box.host("sh", "-c", "git init -q ../src && cd ../src && echo x >f && git add f && git commit -qm m",
+             env=GIT_ENV).ok()
     for args in ("", "--no-hardlinks", "--depth 1 --no-local"):
-        r = box.sh(f"git clone -q {args} ~/src copy && cat copy/f && git -C copy log --oneline | wc -l && rm -rf copy",
-                   env=GIT_ENV)
+        r = box.sh(f"git clone -q {args} ~/src copy && cat copy/f && git -C copy log --oneline | wc -l &&"
+                   "rm -rf copy", env=GIT_ENV)
         assert r.code == 0 and r.out == "x\n1\n", str(r)
 
 
 def test_git_in_a_subdirectory(box):
-    box.host("sh", "-c", "git init -q && mkdir sub && echo x >sub/f && git add . && git commit -qm m", env=GIT_ENV).ok()
+    box.host("sh", "-c", "git init -q && mkdir sub && echo x >sub/f && git add . && git commit -qm m",
+             env=GIT_ENV).ok()
     r = box.sh("git status --short; git log --oneline -- . | wc -l; git diff --stat; git rev-parse --show-toplevel",
                cwd=box.ws / "sub", env=GIT_ENV)
     assert r.ok().out == f"1\n{box.ws}\n", str(r)

@@ -13,6 +13,7 @@ import socket
 import ssl
 import struct
 import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -869,6 +870,46 @@ def test_captured_opaque_port_server_speaks_first(start, serve):
     p.config(BASE + "allow web.test:1\n")  # same name, other port
     p.sync()
     assert is_reset((address, up.port))
+
+
+IN_NAMESPACE = """
+import socket, subprocess, sys
+sys.path[:0] = sys.argv[1:]
+import test_proxy_program as t
+for command in "ip link set lo up", "ip route add local 0.0.0.0/0 dev lo table local", \\
+        "ip -6 route add local ::/0 dev lo table local":
+    subprocess.run(command.split(), check=True)
+up = t.Server(t.echo_server, 5432)
+p = t.Proxy(f"private 1\\nallow web.test\\nhosts web.test={t.UP}\\n")
+p.listen("listener dns-udp", "0.0.0.0", 53, socket.SOCK_DGRAM)
+for server in "9.9.9.9", "127.0.0.53":
+    answer = t.dns_ask((server, 53), t.query("web.test"))
+    assert answer[-4:] == socket.inet_aton("198.18.0.1"), answer
+p.listeners.append(six := socket.socket(socket.AF_INET6, socket.SOCK_DGRAM))
+six.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+six.bind(("::", 53))
+p.send("listener dns-udp", six.fileno())
+answer = t.dns_ask(("2001:4860:4860::8888", 53), t.query("web.test", 28))
+assert answer[-16:] == socket.inet_pton(socket.AF_INET6, "fd53:ab17::1"), answer
+p.listen("listener transparent", "198.18.0.1", 5432)
+with t.client(("198.18.0.1", 5432)) as s:
+    s.sendall(b"ping")
+    assert s.recv(4) == b"ping"
+p.listen("listener transparent", "0.0.0.0", 7777)
+assert t.is_reset(("1.1.1.1", 7777))  # an address that no rule names
+p.close()
+"""
+
+
+def test_hard_coded_resolvers_and_any_address(start):
+    """In a namespace where every address is local, as the sandbox's is."""
+    del start
+    probe = ["unshare", "-Urn", "ip", "link", "set", "lo", "up"]
+    if subprocess.run(probe, stderr=subprocess.DEVNULL).returncode != 0:
+        skip_impossible("no network namespaces here")
+    here = Path(__file__).parent
+    subprocess.run(["unshare", "-Urn", sys.executable, "-c", IN_NAMESPACE, here, here.parent / "lib"],
+                   check=True, timeout=30)
 
 
 def test_captured_port_80_is_http_and_denials_are_explained(start, serve):

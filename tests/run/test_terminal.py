@@ -133,7 +133,8 @@ def test_window_size_changes(box, terminal):
 
 
 def test_ctrl_c_reaches_the_command_once(box, terminal):
-    script = "n=0; trap 'n=$((n+1)); echo caught $n' INT; echo ready; for i in 1 2 3 4 5 6 7 8; do sleep 0.05; done; exit $n"
+    script = ("n=0; trap 'n=$((n+1)); echo caught $n' INT; echo ready;"
+              "for i in 1 2 3 4 5 6 7 8; do sleep 0.05; done; exit $n")
     t = terminal(box, *sandbox("bash", "-c", script))
     t.see("ready")
     t.type("\x03")

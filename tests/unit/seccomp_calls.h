@@ -115,7 +115,7 @@ static const struct {
 	{ ERR(EAFNOSUPPORT), 0, CALL_socket, { AF_INET6, SOCK_DCCP | SOCK_CLOEXEC } },
 	{ ERR(EPROTONOSUPPORT), 0, CALL_socket, { AF_INET, SOCK_STREAM, 132 } },
 	{ ERR(EPROTONOSUPPORT), 0, CALL_socket, { AF_INET6, SOCK_DGRAM, 115 | HIGH } },
-	{ OK, 0, CALL_socketpair, { AF_UNIX, SOCK_DGRAM } },
+	{ OK, ERR(EPROTONOSUPPORT), CALL_socketpair, { AF_UNIX, SOCK_DGRAM } },
 	{ ERR(EAFNOSUPPORT), 0, CALL_socketpair, { AF_TIPC, SOCK_DGRAM } },
 
 	/* What the broker gets. Reading stays free of it. */
@@ -147,5 +147,5 @@ static const struct {
 	{ OK, ASK, CALL_setxattr, { 0 } },
 	{ OK, 0, CALL_execve, { 0 } },
 	{ OK, OK, CALL_ftruncate, { 0 } },
-	{ OK, OK, CALL_connect, { 0 } },
+	{ OK, ASK, CALL_connect, { 0 } },
 };

@@ -107,7 +107,8 @@ static void test_refusals_have_reasons(void **state)
 
 		if (refuses != (seccomp_group_reason(r->group) != NULL))
 			fail_msg("%s and its group do not agree", names[r->call]);
-		if (!refuses && r->action != OK && r->action != ASK && r->action != SECCOMP_WATCH)
+		if (!refuses && r->action != OK && r->action != ASK && r->action != SECCOMP_WATCH &&
+		    r->action != SECCOMP_NO_DATAGRAMS)
 			fail_msg("%s has a strange action", names[r->call]);
 	}
 }
@@ -328,6 +329,8 @@ static uint32_t interpret(struct seccomp_rules rules, enum seccomp_arch arch,
 			continue;
 		if (r->group == GROUP_TRACE && !options->allow_ptrace)
 			return ERR(EPERM);
+		if (r->action == SECCOMP_NO_DATAGRAMS)
+			return options->notify ? ERR(EPROTONOSUPPORT) : OK;
 		if (r->action == SECCOMP_WATCH)
 			return options->notify && options->watch ? ASK : OK;
 		if (r->action == ASK && !options->notify)

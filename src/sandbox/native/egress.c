@@ -314,9 +314,9 @@ static int capture_tcp(void)
 
 /* ---- listeners ---- */
 
-static int send_listener(int sock, enum egress_role role, int fd)
+static int send_listener(int sock, int role, int fd)
 {
-	struct egress_message text = { .magic = EGRESS_MAGIC, .role = (int32_t)role };
+	struct egress_message text = { .magic = EGRESS_MAGIC, .role = role };
 
 	return native_send_fd(sock, &text, sizeof(text), fd);
 }
@@ -347,10 +347,10 @@ static int bind_any(int fd, int family, uint16_t port, bool loopback)
 	return r < 0 ? -errno : 0;
 }
 
-static int open_listener(int sock, int family, enum egress_role role, uint16_t port)
+static int open_listener(int sock, int family, int role, uint16_t port)
 {
 	bool udp = role == EGRESS_DNS_UDP, v4 = family == AF_INET;
-	bool loopback = role == EGRESS_HTTP || role == EGRESS_SOCKS;
+	bool loopback = role == EGRESS_HTTP || role == EGRESS_SOCKS || role >= EGRESS_FORWARD;
 	_cleanup_fd_ int fd =
 		socket(family, (udp ? SOCK_DGRAM : SOCK_STREAM) | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	int r = fd < 0 ? -errno : 0;
@@ -386,11 +386,25 @@ static int open_listeners(int sock, int family)
 
 	_Static_assert(ARRAY_LEN(ports) == EGRESS_ROLE_MAX_, "a port for each role");
 	for (size_t i = 0; i < ARRAY_LEN(ports) && r == 0; i++)
-		r = open_listener(sock, family, (enum egress_role)i, ports[i]);
+		r = open_listener(sock, family, (int)i, ports[i]);
 	return r;
 }
 
-int native_egress(int sock, struct error *e)
+static int open_host_ports(int sock, const uint16_t *ports, size_t n, struct error *e)
+{
+	for (size_t i = 0; i < n; i++) {
+		int r = open_listener(sock, AF_INET, EGRESS_FORWARD + ports[i], ports[i]);
+
+		if (r == 0) /* localhost may mean either; without IPv6 it means the other */
+			(void)!open_listener(sock, AF_INET6, EGRESS_FORWARD + ports[i], ports[i]);
+		if (r < 0)
+			return error_set(e, -r, "cannot listen on port %u inside: %s", ports[i],
+					 strerror(-r));
+	}
+	return 0;
+}
+
+int native_egress(int sock, const uint16_t *host_ports, size_t n_host_ports, struct error *e)
 {
 	int r = add_local_route(AF_INET);
 
@@ -412,5 +426,5 @@ int native_egress(int sock, struct error *e)
 			return error_set(e, -r, "cannot make the proxy's IPv6 listeners: %s",
 					 strerror(-r));
 	}
-	return 0;
+	return open_host_ports(sock, host_ports, n_host_ports, e);
 }

@@ -21,6 +21,7 @@ enum egress_role {
 	EGRESS_DNS_UDP,
 	EGRESS_DNS_TCP,
 	EGRESS_ROLE_MAX_,
+	EGRESS_FORWARD = 0x10000, /* plus the port of the host's 127.0.0.1 */
 };
 
 #define EGRESS_HTTP_PORT 3128
@@ -35,4 +36,5 @@ struct egress_message {
 #define EGRESS_MAGIC "egress"
 
 /* Inside the new network namespace, with CAP_NET_ADMIN there and lo up. */
-int native_egress(int sock, struct error *e) NODISCARD;
+int native_egress(int sock, const uint16_t *host_ports, size_t n_host_ports, struct error *e)
+	NODISCARD;

@@ -70,6 +70,8 @@ struct seccomp_test {
 
 /* Not an action of the kernel's: SECCOMP_RET_USER_NOTIF with `watch`, else SECCOMP_RET_ALLOW. */
 #define SECCOMP_WATCH 0x7fffffffu
+/* The same: EPROTONOSUPPORT where the broker judges unix sockets, else SECCOMP_RET_ALLOW. */
+#define SECCOMP_NO_DATAGRAMS 0x7ffffffeu
 
 /*
  * The rows of one syscall stand together; the first whose tests all hold decides, and the

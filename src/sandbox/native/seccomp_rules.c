@@ -38,6 +38,11 @@
 	{                                                                                          \
 		.arg = (n), .mask = (uint32_t)(bits), .value = 0                                   \
 	}
+/* SOCK_CLOEXEC and SOCK_NONBLOCK are other bits */
+#define INT_TYPE_IS(n, type)                                                                       \
+	{                                                                                          \
+		.arg = (n), .mask = 0xf, .value = (type)                                           \
+	}
 #define LONG_HAS_ONLY(n, bits)                                                                     \
 	{                                                                                          \
 		.arg = (n), .mask = ~(uint64_t)(bits), .value = 0                                  \
@@ -50,6 +55,7 @@
 	}
 #define ALLOW(name, ...) ROW(name, SECCOMP_RET_ALLOW, __VA_ARGS__)
 #define NOTIFY(name, ...) ROW(name, SECCOMP_RET_USER_NOTIF, __VA_ARGS__)
+#define NO_DATAGRAMS(name, ...) ROW(name, SECCOMP_NO_DATAGRAMS, __VA_ARGS__)
 #define WATCH(name, ...) ROW(name, SECCOMP_WATCH, __VA_ARGS__)
 #define DENY(name, err, ...) ROW(name, SECCOMP_RET_ERRNO | (err), __VA_ARGS__)
 
@@ -202,17 +208,23 @@ static const struct seccomp_rule rules[] = {
 #undef IN
 
 #define IN GROUP_NETWORK
-	ALLOW(connect), ALLOW(listen), ALLOW(accept), ALLOW(accept4), ALLOW(shutdown),
+	NOTIFY(connect), /* a unix socket that is a file: the path decides */
+	ALLOW(listen), ALLOW(accept), ALLOW(accept4), ALLOW(shutdown),
 	ALLOW(sendto), ALLOW(recvfrom), ALLOW(sendmsg), ALLOW(recvmsg), ALLOW(sendmmsg),
 	ALLOW(recvmmsg), ALLOW(getsockname), ALLOW(getpeername), ALLOW(getsockopt),
 	ALLOW(setsockopt),
 	NOTIFY(bind), /* an AF_UNIX address makes a file, and it is behind a pointer */
+	/* these could send to a path without connecting */
+	NO_DATAGRAMS(socketpair, INT_IS(0, AF_UNIX), INT_TYPE_IS(1, SOCK_DGRAM)),
+	NO_DATAGRAMS(socketpair, INT_IS(0, AF_UNIX), INT_TYPE_IS(1, SOCK_RAW)),
 	ALLOW(socketpair, INT_IS(0, AF_UNIX)),
 #undef IN
 #define IN GROUP_FAMILIES
 	DENY(socketpair, EAFNOSUPPORT),
 #undef IN
 #define IN GROUP_NETWORK
+	NO_DATAGRAMS(socket, INT_IS(0, AF_UNIX), INT_TYPE_IS(1, SOCK_DGRAM)),
+	NO_DATAGRAMS(socket, INT_IS(0, AF_UNIX), INT_TYPE_IS(1, SOCK_RAW)),
 	ALLOW(socket, INT_IS(0, AF_UNIX)),
 	ALLOW(socket, INT_IS(0, AF_NETLINK), INT_IS(2, 0)), /* NETLINK_ROUTE: getifaddrs() */
 #undef IN

@@ -131,7 +131,7 @@ static int set_up(const struct plan *plan, int errors, struct error *e)
 	if (r == 0 && plan->loopback)
 		r = raise_loopback(e);
 	if (r == 0 && plan->egress)
-		r = native_egress(errors, e);
+		r = native_egress(errors, plan->host_ports, plan->n_host_ports, e);
 	if (r == 0)
 		r = native_mounts(plan, e);
 	if (r == 0 && chdir(plan->cwd) < 0)

@@ -133,6 +133,16 @@ void call_report_read(const struct call *c, const char *path, const struct path_
 	send_violation(c, &v, path);
 }
 
+void call_report_unix(const struct call *c, const char *path)
+{
+	struct violation v = { .kind = VIOLATION_UNIX };
+
+	text_copy(v.rule, sizeof(v.rule), "network.allowUnixSockets");
+	text_copy(v.source, sizeof(v.source), "default");
+	text_copy(v.reason, sizeof(v.reason), "a socket of the host");
+	send_violation(c, &v, path);
+}
+
 void call_report_exec(const struct call *c, const struct place *p)
 {
 	struct violation v = { .kind = VIOLATION_EXEC };

@@ -42,6 +42,7 @@ enum violation_kind {
 	VIOLATION_READ,
 	VIOLATION_EXEC,
 	VIOLATION_CONNECT, /* from the egress proxy; path is host:port */
+	VIOLATION_UNIX,
 	VIOLATION_LATER, /* not a denial: a file was made or changed that runs later outside */
 	VIOLATION_KIND_MAX_,
 };

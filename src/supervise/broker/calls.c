@@ -54,7 +54,8 @@ int call_alone(const struct call *c, struct place *p)
 bool place_is_special(const struct place *p)
 {
 	static const char *const names[] = { "config",    "config.worktree", "hooks",
-					     "commondir", "objects",         "refs" };
+					     "commondir", "objects",         "refs",
+					     "HEAD" };
 
 	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
 		if (strcmp(p->name, names[i]) == 0)
@@ -232,6 +233,8 @@ static int do_bind(struct call *c)
 	if (fchdir(p.parent) < 0)
 		return -errno;
 	r = bind(sock, (const struct sockaddr *)&addr, sizeof(addr)) < 0 ? -errno : 0;
+	if (r == 0)
+		guard_note_directory(c->b->guard, p.parent, p.name); /* may be connected to */
 	if (fchdir(c->b->root) < 0)
 		abort(); /* never go on from a place of the command's choice */
 	return r;
@@ -461,6 +464,8 @@ static int answer(struct call *c)
 		return call_truncate(c);
 	case SYS_bind:
 		return do_bind(c);
+	case SYS_connect:
+		return broker_connect(c);
 	case SYS_umask:
 		c->b->umask_used = true;
 		return ANSWER_CONTINUE;

@@ -127,6 +127,11 @@ static bool is_new(const struct guard *g, int dirfd)
  * right off a directory (chmod is its own) while we look. Each question below asks
  * for the certainty it needs.
  */
+bool guard_made_here(const struct guard *g, int fd)
+{
+	return is_new(g, fd);
+}
+
 static bool has(int dirfd, const char *name)
 {
 	return faccessat(dirfd, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
@@ -194,13 +199,13 @@ static bool inside_hooks(const struct guard_question *q)
 }
 
 /* <git dir>/worktrees/<id>: the only place where git itself writes a commondir */
-static bool is_new_worktree(const struct guard_question *q)
+static bool is_worktree(const struct guard_question *q)
 {
 	_cleanup_fd_ int up = open_above(q->parent, 2);
 	const char *id = strrchr(q->path, '/');
 
 	return up >= 0 && id && id - q->path > 10 && strncmp(id - 10, "/worktrees", 10) == 0 &&
-	       guard_is_git_dir(up) && lacks(q->parent, "commondir");
+	       guard_is_git_dir(up);
 }
 
 static void ask_config(const struct guard *g, const struct guard_question *q,
@@ -239,10 +244,18 @@ static void ask_git(const struct guard *g, const struct guard_question *q, struc
 		    is_git_dir(q->parent, q->path, len))
 			deny(ret, "git runs the files in its hooks directory");
 	} else if (strcmp(name, "commondir") == 0 && !g->commondir_lifted) {
-		if (q->op == GUARD_WRITE && q->creates && is_new_worktree(q))
+		bool worktree = is_worktree(q);
+
+		if (q->op == GUARD_WRITE && q->creates && worktree && lacks(q->parent, name))
 			ret->way = GUARD_COMMONDIR;
-		else if (q->op != GUARD_RENAME_FROM && !lacks(q->parent, "HEAD"))
+		else if (q->op != GUARD_RENAME_FROM &&
+			 (worktree || !lacks(q->parent, "HEAD") || guard_is_git_dir(q->parent)))
 			deny(ret, "it makes git read another configuration");
+	} else if (strcmp(name, "HEAD") == 0 && !g->commondir_lifted) {
+		/* the other way round: a commondir of any content comes to life */
+		if (q->op != GUARD_RENAME_FROM && !has(q->parent, name) &&
+		    !lacks(q->parent, "commondir"))
+			deny(ret, "it would turn the directory into a git directory unchecked");
 	} else if (objects || strcmp(name, "refs") == 0) {
 		if (q->op == GUARD_RENAME_FROM || lacks(q->parent, objects ? "refs" : "objects") ||
 		    has(q->parent, name))

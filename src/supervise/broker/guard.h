@@ -71,6 +71,8 @@ void guard_ask(struct guard *g, const struct guard_question *q, struct guard_ans
  * the end of the run.
  */
 void guard_note_directory(struct guard *g, int dirfd, const char *name);
+/* Was the open file (a directory, a socket) made in this run, through us? */
+bool guard_made_here(const struct guard *g, int fd);
 
 /* Is the open directory a git directory? */
 bool guard_is_git_dir(int dirfd);

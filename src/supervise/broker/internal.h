@@ -111,6 +111,11 @@ void call_report_exec(const struct call *c, const struct place *p);
 /* Tell that a file was made or changed that runs later outside, if it is one. */
 void call_note_later(const struct call *c, const struct place *p, const struct guard_answer *how);
 
+void call_report_unix(const struct call *c, const char *path);
+
+/* connect(2) to unix sockets (connect.c). */
+int broker_connect(struct call *c);
+
 /* Calls that are only watched (watch.c). */
 void broker_watch(struct call *c);
 

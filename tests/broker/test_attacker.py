@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Races against the name guard: attacker.c inside, judged from outside.
+
+ATTACK_SECONDS makes each run longer (default 6). Controls: the same program finds a way at once
+where nothing is guarded, so the judge can see one.
+"""
+import os
+import subprocess
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+SECONDS = int(os.environ.get("ATTACK_SECONDS", "6"))
+BULK = "node_modules"
+OPTIONS = ["-q", "--report", "none", "--deny-write", "conf/secret.yml"]
+NAMES = {".envrc", ".bashrc", ".vscode", ".mcp.json", "evil.service"}
+
+
+def make_tree(box):
+    box.host("git", "init", "-q", ".").ok()
+    for d in ("src", "old/deep/.vscode", ".claude", BULK):
+        box.mkdir(f"ws/{d}")
+    for f in (".bashrc", "src/.bashrc", "old/deep/.vscode/tasks.json", "src/main.c"):
+        box.write(f"ws/{f}", "original\n")
+
+
+def is_evil(path):
+    """EVIL in a file, or in what lies below a directory, or in where a link leads."""
+    if path.is_symlink():
+        return True  # nobody outside made one of these names a link
+    if path.is_dir():
+        return any(is_evil(p) for p in path.iterdir())
+    return path.is_file() and b"EVIL" in path.read_bytes()
+
+
+def judge_git_directory(d):
+    for name in ("config", "config.worktree", "commondir"):
+        if os.path.lexists(d / name) and is_evil(d / name):
+            yield d / name
+    if (d / "hooks").is_symlink():
+        yield d / "hooks"
+    elif (d / "hooks").is_dir():
+        yield from (p for p in (d / "hooks").iterdir() if not p.name.endswith(".sample"))
+
+
+def judge(ws):
+    """What of the attempts is there to be run."""
+    found = [p for p in (ws / "src/.bashrc", ws / ".bashrc", ws / "old/deep/.vscode/tasks.json")
+             if not p.is_file() or p.read_text() != "original\n"]
+    for top, dirs, files in os.walk(ws):
+        d = Path(top)
+        if d == ws and BULK in dirs:
+            dirs.remove(BULK)
+        everything = set(dirs) | set(files)
+        if {"objects", "refs"} <= everything:
+            found += judge_git_directory(d)
+        if "config.worktree" in everything and is_evil(d / "config.worktree"):
+            found.append(d / "config.worktree")
+        found += [d / n for n in everything & NAMES if is_evil(d / n)]
+        if d.name == ".claude" and "settings.json" in everything:
+            found.append(d / "settings.json")
+        if d.name == "conf" and "secret.yml" in everything:
+            found.append(d / "secret.yml")
+        if ".claude" in everything and (d / ".claude").is_symlink():
+            found.append(d / ".claude")
+        if d.name == "worktrees":
+            found += [w / "commondir" for w in d.iterdir()
+                      if (w / "commondir").exists() and (w / "commondir").read_text() != "../..\n"]
+    if os.path.lexists(ws / ".git/info/attributes"):
+        found.append(ws / ".git/info/attributes")
+    return sorted({str(p.relative_to(ws)) for p in found})
+
+
+def attack(box, programs, copies, options=OPTIONS, seconds=SECONDS, sandbox=True, ideas=()):
+    program = programs("attacker", "attacker.c")
+    make_tree(box)
+    with ExitStack() as stack:
+        runs = [stack.enter_context(box.start(program, str(seconds), *ideas, options=options,
+                                              sandbox=sandbox, stderr=subprocess.DEVNULL))
+                for _ in range(copies)]
+        for r in runs:
+            result = r.wait(timeout=seconds + 30)
+            assert result.code == 0 and "threads" in result.out, str(result)
+    return judge(box.ws)
+
+
+def test_alone(box, programs):
+    assert attack(box, programs, 1) == []
+
+
+def test_two_sandboxes(box, programs):
+    assert attack(box, programs, 2) == []
+
+
+@pytest.mark.parametrize("idea", ["directories", "lock", "birth", "hooks", "pipe", "denied"])
+def test_one_idea(boxes, programs, idea):
+    """With the processor for itself, a race is tried more often."""
+    assert attack(boxes("user"), programs, 1, seconds=max(1, SECONDS // 4), ideas=[idea]) == []
+
+
+def test_control_without_sandbox(boxes, programs):
+    found = attack(boxes("user"), programs, 1, seconds=2, sandbox=False)
+    for path in (".claude/settings.json", ".git/config", ".git/hooks/pre-commit", "src/.bashrc"):
+        assert path in found, found
+    assert any(p.startswith("src/.envrc") for p in found), found
