@@ -35,7 +35,6 @@ BANNED = {
     "system popen wordexp": "a shell reads it: execve with an argv array",
     "tmpnam tempnam mktemp tmpfile": "race for the name: mkostemp, O_TMPFILE",
     "alloca": "stack of unknown size",
-    "vfork": "shares the stack: clone3",
     "setlocale": "text handling here is locale-free",
     "asctime ctime gmtime localtime": "static buffer: gmtime_r",
 }

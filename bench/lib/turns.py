@@ -144,15 +144,32 @@ def table(rows):
 
 
 @contextlib.contextmanager
-def scratch(where):
-    """A directory of our own on a real disk, removed in the end."""
+def scratch(where, image):
+    """A directory of our own on a real disk, removed in the end; with `image` on a file system
+    of its own, which only this process and what it starts can see."""
     where.mkdir(parents=True, exist_ok=True)
     base = Path(tempfile.mkdtemp(prefix="ambit-bench.", dir=where))
     try:
-        yield base
+        if image:
+            (base / "mnt").mkdir()
+            try_out(["truncate", "-s", "4G", "image"], base)
+            try_out(["mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0",
+                     "image"], base)
+            try_out(["mount", "-o", "loop", "image", "mnt"], base)
+        yield base / "mnt" if image else base
     finally:
         os.chdir("/")
+        if image:
+            subprocess.run(["umount", base / "mnt"], check=False)
         shutil.rmtree(base, ignore_errors=True)
+
+
+def in_own_mounts():
+    """Start again in a mount namespace of our own, once."""
+    if "AMBIT_BENCH_MOUNTS" not in os.environ:
+        os.environ["AMBIT_BENCH_MOUNTS"] = "1"
+        os.execvp("unshare", ["unshare", "-m", sys.executable, *sys.argv])
+    del os.environ["AMBIT_BENCH_MOUNTS"]
 
 
 def main(kind, groups, description):
@@ -165,13 +182,18 @@ def main(kind, groups, description):
                         default=os.environ.get("AMBIT_BIN", TREE / "build/src/cli/ambit"))
     parser.add_argument("--dir", type=Path, help="where to make the directories (not in /tmp: the "
                         "sandbox has its own); default /srv for root, else ~/.cache")
+    parser.add_argument("--image", action="store_true", help="on a fresh ext4 in an image file there "
+                        "(root only), whatever state the disk is in")
     parser.add_argument("--quick", action="store_true", help="few rounds, small trees: a smoke test")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     for group in args.groups:
         if group not in groups:
             parser.error(f"no group {group}")
-    with scratch(args.dir or Path("/srv" if os.geteuid() == 0 else Path.home() / ".cache")) as base:
+    if args.image:
+        in_own_mounts()
+    where = args.dir or Path("/srv" if os.geteuid() == 0 else Path.home() / ".cache")
+    with scratch(where, args.image) as base:
         bench = kind(Path(args.ambit).absolute(), base, args.quick)
         try:
             for group in args.groups or groups:

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -62,6 +63,13 @@ int fd_read_file(int dirfd, const char *path, size_t max, char **ret, size_t *re
 	for (;;) {
 		ssize_t n = read(fd, chunk, sizeof(chunk));
 
+		if (n < 0 && errno == EAGAIN) {
+			/* a pipe whose writer is slow, as from <(...) */
+			struct pollfd ready = { .fd = fd, .events = POLLIN };
+
+			(void)poll(&ready, 1, -1);
+			continue;
+		}
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)

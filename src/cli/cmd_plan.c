@@ -26,6 +26,7 @@ int cmd_plan(const struct invocation *inv, int *ret_status, struct error *e)
 		return error_set(e, EINVAL,
 				 "there is nothing to plan: the policy asks for no sandbox");
 	plan_gather_facts(inv->arena, inv->environ_in, &facts);
+	facts.dry = true;
 	r = plan_compile(inv->arena, p, &facts, &path_host_view, &plan, e);
 	if (r < 0)
 		return r;

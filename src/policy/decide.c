@@ -98,6 +98,10 @@ static int private_depth(const struct policy *p, const char *path)
 		return (int)path_depth(p->home);
 	if (p->fs.tmp == TMP_PRIVATE && path_within(path, "/tmp"))
 		return 1;
+	if (p->fs.tmp == TMP_PRIVATE && path_within(path, "/var/tmp"))
+		return 2;
+	if (path_within(path, "/run"))
+		return 1;
 	return -1;
 }
 

@@ -126,8 +126,11 @@ static int add_hosts_of_text(struct builder *b, const struct source *s, size_t r
 	int r = 0;
 
 	while (r >= 0 && (part = strsep(&rest, ","))) {
-		struct node one = { .kind = NODE_TEXT, .text = part };
+		struct node one = { .kind = NODE_TEXT };
 
+		part += strspn(part, " \t");
+		part[strcspn(part, " \t")] = '\0';
+		one.text = part;
 		if (!*part)
 			continue;
 		r = *part == '@' ? add_host_file(b, s, row, part + 1, e)

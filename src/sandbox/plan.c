@@ -125,6 +125,7 @@ static void add_folder(struct compiler *c, const char *path, uint32_t mode, cons
 
 static void add_places(struct compiler *c)
 {
+	static const char *const temporary[] = { "/tmp", "/var/tmp" };
 	static const char *const revealing[] = {
 		"/sys/firmware",
 		"/sys/kernel/debug",
@@ -142,9 +143,12 @@ static void add_places(struct compiler *c)
 	if (c->view->kind(c->view, "/run") == FILE_DIRECTORY)
 		add_folder(c, arena_printf(c->a, "/run/user/%u", c->facts->uid), 0700,
 			   "runtime directory");
-	if (c->p->fs.tmp == TMP_PRIVATE) {
-		add_place(c, "/tmp", MOUNT_PRIVATE, 01777, "private temporary directory");
-		add_place(c, "/var/tmp", MOUNT_PRIVATE, 01777, "private temporary directory");
+	for (size_t i = 0; i < ARRAY_LEN(temporary); i++) {
+		if (c->p->fs.tmp == TMP_PRIVATE)
+			add_place(c, temporary[i], MOUNT_PRIVATE, 01777,
+				  "private temporary directory");
+		else
+			add_place(c, temporary[i], MOUNT_RW, 0, "filesystem.tmp shared");
 	}
 	if (c->p->fs.home == HOME_PRIVATE)
 		add_place(c, c->p->home, MOUNT_PRIVATE, 0700, "private home directory");
@@ -349,6 +353,8 @@ static int add_rule(struct compiler *c, const struct path_rule *r)
 	if (r->access == ACCESS_WRITE && r->verdict == VERDICT_ALLOW) {
 		if (at.kind == FILE_ABSENT && r->optional)
 			return 0;
+		if (at.kind == FILE_ABSENT && c->facts->dry)
+			at.kind = FILE_DIRECTORY; /* plan_prepare() would make it, or say why not */
 		if (at.kind == FILE_ABSENT || at.kind == FILE_UNKNOWN)
 			return error_set(c->e, at.kind == FILE_ABSENT ? ENOENT : at.err, "%s: %s",
 					 rule_text(c, r),
@@ -429,6 +435,15 @@ static void add_cwd(struct compiler *c)
 	c->view->look(c->view, c->a, c->p->cwd, &pt->at);
 	pt->shown = true;
 	pt->why = "the working directory";
+	for (size_t i = 0; i < c->n_points; i++) {
+		if (c->points[i].replaced && c->points[i].kind == MOUNT_PRIVATE &&
+		    strcmp(c->points[i].path, c->p->cwd) == 0)
+			ARENA_PUSH(c->a, c->plan->notes.v, c->plan->notes.n)->text = arena_printf(
+				c->a,
+				"the working directory %s is private to the sandbox: its files are "
+				"not seen, and what is written there is lost",
+				c->p->cwd);
+	}
 }
 
 static int compare_points(const void *a, const void *b)
@@ -517,6 +532,7 @@ static void emit(struct compiler *c, const struct point *pt, const struct region
 	m->make_point = region->kind == REGION_GONE;
 	m->mode = pt->mode;
 	m->text = pt->text;
+	m->direct = pt->replaced;
 	m->why = why;
 	if (kind == MOUNT_RW || kind == MOUNT_RO) {
 		m->dev = pt->at.dev;
@@ -695,7 +711,8 @@ static void list_writable(struct compiler *c)
 	if (plan->root_writable && c->guarding)
 		list_guarded(c, "/");
 	for (size_t i = 0; c->guarding && i < plan->n_mounts; i++) {
-		if (plan->mounts[i].kind == MOUNT_RW && plan->mounts[i].directory)
+		if (plan->mounts[i].kind == MOUNT_RW && plan->mounts[i].directory &&
+		    !plan->mounts[i].direct)
 			list_guarded(c, plan->mounts[i].path);
 	}
 	if (plan->root_writable && !c->guarding)
@@ -703,7 +720,7 @@ static void list_writable(struct compiler *c)
 	for (size_t i = 0; i < plan->n_mounts; i++) {
 		const struct mount_step *m = &plan->mounts[i];
 
-		if ((m->kind == MOUNT_RW && !(m->directory && c->guarding)) ||
+		if ((m->kind == MOUNT_RW && (!m->directory || m->direct || !c->guarding)) ||
 		    m->kind == MOUNT_PRIVATE || m->kind == MOUNT_DEV)
 			list_direct(c, m->path);
 	}
@@ -744,6 +761,20 @@ static int compile_mounts(struct compiler *c)
 	return 0;
 }
 
+/* $PWD may name the directory by another way, but not another directory. */
+static void correct_pwd(struct compiler *c)
+{
+	for (char **v = c->plan->env; *v; v++) {
+		struct view_entry at;
+
+		if (strncmp(*v, "PWD=", 4) != 0)
+			continue;
+		c->view->look(c->view, c->a, *v + 4, &at);
+		if (strcmp(at.real, c->p->cwd) != 0)
+			*v = arena_printf(c->a, "PWD=%s", c->p->cwd);
+	}
+}
+
 /* What this version cannot do must not be promised. */
 static int check_required(const struct policy *p, const struct plan_facts *facts, struct error *e)
 {
@@ -774,7 +805,13 @@ static int check_required(const struct policy *p, const struct plan_facts *facts
 
 static int refuse_unavailable(const struct policy *p, struct error *e)
 {
-	const char *key = p->network.publish.n          ? "network.publish"
+	const struct policy_limits *l = &p->limits;
+	const char *key = l->memory                     ? "limits.memory"
+			  : l->cpu > 0                  ? "limits.cpu"
+			  : l->pids                     ? "limits.pids"
+			  : l->disk                     ? "limits.disk"
+			  : l->output                   ? "limits.output"
+			  : p->network.publish.n        ? "network.publish"
 			  : p->network.http_proxy_port  ? "network.httpProxyPort"
 			  : p->network.socks_proxy_port ? "network.socksProxyPort"
 							: NULL;
@@ -825,6 +862,7 @@ int plan_compile(struct arena *a, const struct policy *p, const struct plan_fact
 	plan->watch = facts->watch;
 	plan->cwd = p->cwd;
 	plan->env = policy_environment(p, a, facts->environ_in, NULL);
+	correct_pwd(&c);
 	r = refuse_unavailable(p, e);
 	if (r == 0)
 		r = check_required(p, facts, e);

@@ -38,6 +38,7 @@ struct mount_step {
 	enum mount_kind kind;
 	const char *path; /* canonical */
 	bool directory; /* what stands there; a file is mounted on a file */
+	bool direct; /* MOUNT_RW: not guarded */
 	bool make_point; /* the mount point is made: it lies in a PRIVATE or HIDE_DIR tree */
 	uint32_t mode; /* MOUNT_PRIVATE: permissions */
 	uint64_t dev,
@@ -92,6 +93,7 @@ struct plan_facts {
 	char *const *environ_in;
 	int landlock_abi; /* 0 = the kernel has no Landlock */
 	bool watch; /* --report-reads */
+	bool dry; /* nothing will be run: a missing allowWrite directory counts as made */
 };
 
 /* Pure. Fails when a rule cannot be enforced. */

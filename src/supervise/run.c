@@ -145,15 +145,6 @@ static pid_t command_group(const struct run *run)
 	return (pid_t)text_leading_u64(text);
 }
 
-/* The command stopped: on a terminal the whole job stops, as the shell expects. */
-static void follow_stop(struct run *run, int sig)
-{
-	if (run->tty < 0)
-		return;
-	take_terminal_back(run);
-	(void)kill(sig == SIGSTOP ? getpid() : 0, SIGSTOP);
-}
-
 static void follow_continue(struct run *run)
 {
 	if (run->tty >= 0 && tcgetpgrp(run->tty) == getpgrp()) {
@@ -163,6 +154,20 @@ static void follow_continue(struct run *run)
 			run->given = tcsetpgrp(run->tty, group) == 0;
 	}
 	order(run, SIGCONT, true);
+}
+
+/* The command stopped: on a terminal the whole job stops, as the shell expects. */
+static void follow_stop(struct run *run, int sig)
+{
+	if (run->tty < 0)
+		return;
+	/* the shell may have put us in the foreground only after we looked */
+	if ((sig == SIGTTIN || sig == SIGTTOU) && tcgetpgrp(run->tty) == getpgrp()) {
+		follow_continue(run);
+		return;
+	}
+	take_terminal_back(run);
+	(void)kill(sig == SIGSTOP ? getpid() : 0, SIGSTOP);
 }
 
 static void on_signal(struct run *run)
@@ -247,7 +252,7 @@ static int take_descriptor(struct run *run, int fd, size_t len)
 }
 
 /* A struct error, or a descriptor, or the end. */
-static void on_error(struct run *run, struct pollfd *fd)
+static bool on_error(struct run *run, struct pollfd *fd)
 {
 	struct iovec data = { &run->failure, sizeof(run->failure) };
 	union {
@@ -270,13 +275,14 @@ static void on_error(struct run *run, struct pollfd *fd)
 			(void)sys_pidfd_send_signal(run->child.pidfd, SIGKILL);
 		}
 		fd_close(listener);
-		return;
+		return true;
 	}
 	if (n == sizeof(run->failure))
 		run->failed = true;
-	else if (n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR)))
-		return;
+	else if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return false;
 	fd->fd = -1; /* the end, or all that will come */
+	return false;
 }
 
 /*
@@ -384,7 +390,7 @@ static void loop(struct run *run)
 		if (poll(fds, POLL_COUNT, due(run)) < 0)
 			continue; /* EINTR */
 		if (fds[POLL_ERRORS].revents)
-			on_error(run, &fds[POLL_ERRORS]);
+			(void)on_error(run, &fds[POLL_ERRORS]);
 		if (fds[POLL_SIGNALS].revents)
 			on_signal(run);
 		if (fds[POLL_CONTROL].revents)
@@ -397,8 +403,8 @@ static void loop(struct run *run)
 	/* init ends right after its last word: hear what is still in the pipes */
 	while (fds[POLL_CONTROL].fd >= 0 && !run->ended)
 		on_event(run, &fds[POLL_CONTROL]);
-	if (fds[POLL_ERRORS].fd >= 0)
-		on_error(run, &fds[POLL_ERRORS]);
+	while (fds[POLL_ERRORS].fd >= 0 && on_error(run, &fds[POLL_ERRORS]))
+		;
 	/*
 	 * A denial is sent before the call is answered, so what was denied is in the queue. The
 	 * broker leaves when nobody is left inside; waiting for it would only mean waiting
@@ -428,6 +434,20 @@ static void fill_result(const struct run *run, const struct rusage *usage, uint6
 		ret->exit_code = 124;
 }
 
+/*
+ * Died of the terminal's interrupt: the rest of the job (a pipeline, a script) would have had
+ * it too, were the command not in a group of its own.
+ */
+static void follow_interrupt(const struct run *run)
+{
+	int sig = run->ended && WIFSIGNALED(run->status) ? WTERMSIG(run->status) : 0;
+
+	if (!run->given || (sig != SIGINT && sig != SIGQUIT))
+		return;
+	(void)signal(sig, SIG_IGN);
+	(void)kill(0, sig);
+}
+
 static int supervise(struct run *run, const sigset_t *mask, struct run_result *ret, struct error *e)
 {
 	const struct run_request *req = run->req;
@@ -450,6 +470,7 @@ static int supervise(struct run *run, const sigset_t *mask, struct run_result *r
 		run->deadline_ms = started + req->policy->limits.timeout_ms;
 	loop(run);
 	(void)wait4(run->child.pid, NULL, 0, &usage);
+	follow_interrupt(run);
 	take_terminal_back(run);
 	if (run->failed) {
 		*e = run->failure;
@@ -457,21 +478,6 @@ static int supervise(struct run *run, const sigset_t *mask, struct run_result *r
 	}
 	fill_result(run, &usage, started, ret);
 	return 0;
-}
-
-/* What this version cannot hold must not be promised. */
-static int check_limits(const struct policy_limits *l, struct error *e)
-{
-	const char *name = l->memory    ? "memory"
-			   : l->cpu > 0 ? "cpu"
-			   : l->pids    ? "pids"
-			   : l->disk    ? "disk"
-			   : l->output  ? "output"
-					: NULL;
-
-	if (!name)
-		return 0;
-	return error_set(e, ENOTSUP, "limits.%s is not available in this version", name);
 }
 
 static const char *join_words(struct arena *a, char *const *argv)
@@ -499,11 +505,8 @@ int run_command(const struct run_request *req, struct run_result *ret, struct er
 			   .reports = { -1, -1 } };
 	struct plan_facts facts;
 	sigset_t old, blocked;
-	int r = check_limits(&req->policy->limits, e);
+	int r = plan_prepare(req->policy, e);
 
-	if (r < 0)
-		return r;
-	r = plan_prepare(req->policy, e);
 	if (r < 0)
 		return r;
 	plan_gather_facts(a, req->environ_in, &facts);

@@ -78,6 +78,22 @@ static const char *in(char *buf, const char *dir, const char *file)
 	return buf;
 }
 
+/* It worked: leave the traces to the judge. */
+static int caught(const char *dir)
+{
+	char f[128], text[256] = "";
+	int fd, n;
+
+	if (access(in(f, dir, "objects"), F_OK) < 0 || access(in(f, dir, "refs"), F_OK) < 0)
+		return 0;
+	if (access(in(f, dir, "hooks/pre-commit"), F_OK) == 0)
+		return 1;
+	fd = open(in(f, dir, "config"), O_RDONLY | O_NONBLOCK);
+	n = fd < 0 ? 0 : (int)read(fd, text, sizeof(text) - 1);
+	close(fd);
+	return n > 0 && strstr(text, "EVIL");
+}
+
 /* --- the path changes while it is looked at --- */
 
 static volatile char flipping[64] = "src/.envrc";
@@ -177,7 +193,7 @@ static void *move_directories(void *arg)
 
 static void *move_ancestors(void *arg)
 {
-	char d[64], f[128];
+	char d[64], f[128], g[160];
 	int kept;
 
 	for (int i = 0; running(); i++) {
@@ -192,8 +208,8 @@ static void *move_ancestors(void *arg)
 		(void)rename(d, ".git/info");
 		(void)swap(d, ".git/info");
 		(void)unlink("src/.config/systemd");
-		unlinkat(kept, "evil.service", 0);
 		close(kept);
+		unlink(in(g, f, "evil.service"));
 		rmdir(f);
 		rmdir(d);
 	}
@@ -344,6 +360,8 @@ static void *write_config(void *arg)
 
 /* --- git: a directory that becomes one --- */
 
+static volatile int newborn = -1; /* the configuration of what is being born */
+
 static void *birth(void *arg)
 {
 	char d[64], f[128];
@@ -351,15 +369,20 @@ static void *birth(void *arg)
 	for (int i = 0; running(); i++) {
 		int fd;
 
-		name(d, "src/b", i);
+		if (caught(name(d, "src/b", i)))
+			continue;
 		(void)mkdir(d, 0755);
 		(void)mkdir(in(f, d, "refs"), 0755);
 		put(in(f, d, "HEAD"), "ref: refs/heads/x\n");
 		fd = open(in(f, d, "config"), O_RDWR | O_CREAT, 0644);
 		(void)!pwrite(fd, good, sizeof(good) - 1, 0);
+		newborn = fd;
 		(void)mkdir(in(f, d, "objects"), 0755);
+		newborn = -1;
 		(void)symlink(".", in(f, d, "objects"));
 		spoil(fd);
+		if (caught(d))
+			continue;
 		if (i % 3 == 0)
 			rmdir(in(f, d, "objects"));
 		if (i % 5 == 0)
@@ -372,19 +395,13 @@ static void *birth(void *arg)
 
 static void *change_newborn(void *arg)
 {
-	char d[64], f[128];
-
-	for (int i = 0; running(); i++) {
-		int fd = open(in(f, name(d, "src/b", i), "config"), O_WRONLY);
+	while (running()) {
+		int fd = newborn;
 
 		if (fd < 0)
 			continue;
-		for (int k = 0; k < 200; k++) {
-			(void)!pwrite(fd, evil, sizeof(evil) - 1, 0);
-			(void)!pwrite(fd, good, sizeof(good) - 1, 0);
-		}
 		(void)!pwrite(fd, evil, sizeof(evil) - 1, 0);
-		close(fd);
+		(void)!pwrite(fd, good, sizeof(good) - 1, 0);
 	}
 	return arg;
 }
@@ -413,14 +430,11 @@ static void *replace_pipe(void *arg)
 		put("src/p/config", good);
 		(void)mkdir("src/p/objects", 0755);
 		usleep(15000);
+		if (caught("src/p"))
+			return arg;
 		unlink("src/p/config");
 		usleep(1000);
 	}
-	/* let nobody wait for ever */
-	unlink("src/p/objects");
-	unlink("src/p/config");
-	(void)mkfifo("src/p/config", 0644);
-	(void)open("src/p/config", O_RDONLY | O_NONBLOCK);
 	return arg;
 }
 
@@ -431,7 +445,8 @@ static void *hooks_of_newborn(void *arg)
 	for (int i = 0; running(); i++) {
 		int kept;
 
-		name(d, "src/hb", i);
+		if (caught(name(d, "src/hb", i)))
+			continue;
 		(void)mkdir(d, 0755);
 		(void)mkdir(in(f, d, "hk"), 0755);
 		kept = open(f, O_PATH | O_DIRECTORY);
@@ -441,7 +456,7 @@ static void *hooks_of_newborn(void *arg)
 		spoil(openat(kept, "pre-commit", O_WRONLY | O_CREAT, 0755));
 		(void)symlinkat("/tmp/x", kept, "post-commit");
 		close(kept);
-		if (i % 2) {
+		if (i % 2 && !caught(d)) {
 			rmdir(in(f, d, "objects"));
 			unlink(in(f, d, "hooks/pre-commit"));
 			unlink(in(f, d, "hooks/post-commit"));
@@ -473,7 +488,8 @@ static void *odd_objects(void *arg)
 	for (int i = 0; running(); i++) {
 		int fd = socket(AF_UNIX, SOCK_STREAM, 0);
 
-		name(d, "src/o", i);
+		if (caught(name(d, "src/o", i)))
+			continue;
 		(void)mkdir(d, 0755);
 		plant(in(f, d, "config"));
 		(void)mkdir(in(f, d, "refs"), 0755);
@@ -484,6 +500,8 @@ static void *odd_objects(void *arg)
 		plant(f);
 		(void)rename("src/ob", f);
 		(void)mkdir("src/ob", 0755);
+		if (caught(d))
+			continue;
 		rmdir(in(f, d, "refs"));
 		unlink(in(f, d, "objects"));
 		(void)rename("src/ob", f);

@@ -101,6 +101,13 @@ def test_one_idea(boxes, programs, idea):
 
 def test_control_without_sandbox(boxes, programs):
     found = attack(boxes("user"), programs, 1, seconds=2, sandbox=False)
-    for path in (".claude/settings.json", ".git/config", ".git/hooks/pre-commit", "src/.bashrc"):
+    for path in (".claude/settings.json", ".git/hooks/pre-commit", "src/.bashrc", "src/.envrc"):
         assert path in found, found
-    assert any(p.startswith("src/.envrc") for p in found), found
+
+
+def test_control_less_guarded(boxes, programs):
+    """Inside, but with deeper directories granted by the kernel: found there, and only there."""
+    found = attack(boxes("user"), programs, 1, seconds=2,
+                   options=[*OPTIONS, "--set", "filesystem.protect=anchors"])
+    assert "src/.envrc" in found and "src/.bashrc" in found, found
+    assert not [p for p in found if not p.startswith(("src/", "old/"))], found

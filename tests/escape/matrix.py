@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 FIELDS = ["id", "probe", "who", "backend", "expect", "control", "broken_by", "note"]
-EXPECT = {"denied", "reported", "works", "broker", "later", "n-a"}
+EXPECT = {"denied", "reported", "works", "elsewhere", "later", "n-a"}
 CONTROL = {"self", "root", "ns", "own", "-"}
 
 
@@ -14,7 +14,7 @@ class Row:
     probe: str      # an attempt of probes/*.c, or file.py::test
     who: str        # both, root, user
     backend: str
-    expect: str     # denied | reported | works: tested now; broker, later, n-a: not, see note
+    expect: str     # denied | reported | works: tested here; elsewhere, later, n-a: not, see note
     control: str    # who must succeed without the sandbox: self, root, ns (self, in namespaces
                     # of its own), own (the test does it)
     broken_by: str  # how the test was seen to fail

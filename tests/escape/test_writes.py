@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writing where one may not, and planting what runs later outside: W1-W19.
 
-Names that do not exist yet (and names at any depth) are the broker's, which comes later;
-here: everything that exists at the top of a writable directory stays as it is.
+Races against the guard of names are in tests/broker; here: each way to change a name that
+exists, to make one that does not, and whether what was made is run outside (git is asked).
 """
 import hashlib
 import os
@@ -29,7 +29,11 @@ AGENTS = [".claude/settings.json", ".claude/settings.local.json", ".claude/comma
 PROJECT = GIT + EDITORS + AGENTS + [".bashrc", ".gitmodules", ".zshenv"]
 OPERATIONS = ["write", "append", "trunc-open", "truncate", "reopen", "mmap", "chmod", "chown",
               "utimes", "setxattr", "chattr", "link", "exchange", "rename-over", "rename-away", "tmpfile",
-              "symlink", "unlink", "parent", "parent-exchange", "parent-symlink"]
+              "symlink", "unlink", "recreate", "parent", "parent-exchange", "parent-symlink"]
+# git must be able to replace its own files, so these calls go straight to the kernel (DESIGN 5):
+# a name that is gone comes back only by way of the broker, which looks at what is in it.
+FREE = {"chmod", "chown", "utimes", "setxattr", "chattr", "unlink"}
+GIT_FREE = {".git/config", ".git/config.worktree", ".git/info/attributes"}
 GOOD = "{}\n"  # an empty object is a policy, a settings file, and good enough for the rest
 
 
@@ -115,9 +119,10 @@ def test_operation_control(name, op, controlled):
 def test_existing_protected_names(name, path, attacked):
     """Hooks, configuration, start-up, editor and agent files that exist in the project."""
     before, after, verdict = attacked(name)[path]
-    assert before is not None and before == after, verdict
     assert sorted(verdict) == sorted(OPERATIONS)
-    assert {op: v for op, v in verdict.items() if v != "denied"} == {}
+    free = FREE if path in GIT_FREE else set()
+    assert {op for op, v in verdict.items() if v != "denied"} <= free
+    assert before is not None and (before == after or (free and after is None)), verdict
 
 
 @pytest.mark.parametrize("path", START_UP)
@@ -143,23 +148,23 @@ def test_start_up_files_in_writable_home(box, probe):
     box.run("sh", "-c", "echo x > ~/ordinary", options=["--allow-write", str(box.home)]).ok()
 
 
-def test_git_directory_stays(box):
-    """.git cannot be moved away and made anew (its hooks would come with it)."""
-    attack = ["/bin/sh", "-c", "mv .git old; mkdir -p .git/hooks; echo evil > .git/hooks/pre-commit;"
-              " rm -rf .git; git init -q .; :"]
+def test_hooks_stay(box):
+    """The hooks cannot be replaced by way of the directory above them."""
+    attack = ["/bin/sh", "-c", "mv .git old; mkdir -p .git/hooks; echo evil > .git/hooks/pre-commit; "
+              "chmod +x .git/hooks/pre-commit; rm -rf .git; git init -q .; "
+              "echo evil > .git/hooks/post-commit; mkdir -p h; echo evil > h/pre-commit; "
+              "mv .git/hooks hooks.old; mv h .git/hooks; :"]
 
-    def make(b):
-        b.host("git", "init", "-q", ".").ok()
-        b.write("ws/.git/hooks/pre-commit", "good", 0o755)
-        return (b.ws / ".git").stat().st_ino
+    def evil():
+        return [p for p in (box.ws / ".git/hooks").glob("*") if p.read_text() == "evil\n"]
 
-    ino = make(box)
+    box.host("git", "init", "-q", ".").ok()
+    box.write("ws/.git/hooks/pre-commit", "good", 0o755)
     r = box.run(*attack)
-    assert (box.ws / ".git").stat().st_ino == ino, r
+    assert evil() == [], r
     assert (box.ws / ".git/hooks/pre-commit").read_text() == "good", r
-    assert "repositoryformatversion" in (box.ws / ".git/config").read_text(), r
     box.host(*attack)
-    assert (box.ws / ".git").stat().st_ino != ino
+    assert evil() != []
 
 
 GIT_KEYS = ["core.hooksPath ./h", "core.fsmonitor ./x", "core.sshCommand ./x", "core.editor ./x",
@@ -334,7 +339,6 @@ def test_two_in_one_directory(box):
     assert (box.ws / ".bashrc").read_text() == "evil\n"
 
 
-@pytest.mark.xfail(reason="broker: a bind mount goes with the file it stands on")
 def test_host_replaces_a_protected_file(box):
     """The user saves .bashrc with an editor (rename over) while a sandbox runs: the new file is
     not open to the command because the mount went with the old one."""
@@ -358,23 +362,25 @@ def test_symlinked_protected_name(box):
     assert (box.ws / "d2/bashrc").read_text() == "evil\n"
 
 
-@pytest.mark.xfail(reason="broker: nothing can be mounted on a link itself")
 def test_symlinked_protected_name_replaced(box):
     """... and the link cannot be replaced by something else."""
     box.write("ws/dotfiles/bashrc", "good")
     (box.ws / ".bashrc").symlink_to("dotfiles/bashrc")
-    box.run("/bin/sh", "-c", "rm -f .bashrc; echo evil > .bashrc; :")
-    assert (box.ws / ".bashrc").read_text() == "good"
+    attack = ["/bin/sh", "-c", "rm -f .bashrc; echo evil > .bashrc; :"]
+    box.run(*attack)
+    assert not (box.ws / ".bashrc").exists() or (box.ws / ".bashrc").read_text() == "good"
+    box.host(*attack)
+    assert (box.ws / ".bashrc").read_text() == "evil\n"
 
 
-def attack_all(box, probe, names, options=(), cwd=None):
-    """Every operation on every name, from inside; the names that changed."""
-    before = {n: fingerprint(box.home / n) for n in names}
-    assert None not in before.values()
+def attack_all(box, probe, names, options=()):
+    """Every operation on every name, from inside; the names that say something else now."""
+    before = {n: (box.home / n).read_text() for n in names}
     script = 'for f; do "$0" attack "$PWD" "$f" all; done'
     r = box.run("/bin/sh", "-c", script, probe, *(str(box.home / n) for n in names),
-                options=options, cwd=cwd or box.ws).ok()
-    return [n for n in names if fingerprint(box.home / n) != before[n]], r
+                options=options).ok()
+    return [n for n in names if os.path.lexists(box.home / n)
+            and (not (box.home / n).is_file() or (box.home / n).read_text() != before[n])], r
 
 
 def test_git_file(box, probe):
@@ -392,6 +398,9 @@ def test_git_inner_directories(box, probe):
         "worktrees/w/commondir", "worktrees/w/config.worktree", "commondir")]
     fill(box, box.ws, GIT)
     fill(box, box.home, names)
+    box.write("ws/.git/modules/sub/HEAD", "ref: refs/heads/main\n")
+    box.mkdir("ws/.git/modules/sub/objects")
+    box.mkdir("ws/.git/modules/sub/refs")
     changed, r = attack_all(box, probe, names)
     assert changed == [], r
 
@@ -402,6 +411,100 @@ def test_git_directory_allowed_alone(box, probe):
     names = [f"main/{n}" for n in GIT]
     changed, r = attack_all(box, probe, names, ["--allow-write", str(box.home / "main/.git")])
     assert changed == [], r
+
+
+# How a file can come to be at a name: the shell writes "evil" to $1 in each of these ways.
+MAKE = """
+    d=$(dirname "$1"); mkdir -p "$d"
+    echo evil > "$1"
+    echo evil > scratch; mv -f scratch "$1"
+    echo evil > scratch; ln -f scratch "$1"
+    echo evil > scratch; ln -sf "$PWD/scratch" "$1"; rm -f scratch.kept; mv scratch scratch.kept
+    mkdir -p made; echo evil > "made/$(basename "$1")"; rmdir "$d"; mv -T made "$d"
+    ln -sfn "$PWD/made" "$d"
+    :"""
+ABSENT = sorted(set(PROJECT + START_UP + [
+    ".git/commondir", ".git/modules/sub/config", ".git/modules/sub/hooks/post-checkout",
+    ".bash_profile", ".claude/hooks/x", ".idea/misc.xml"]) - {".ssh/authorized_keys"})
+
+
+@pytest.mark.parametrize("depth", ["", "a/b/c/"], ids=["top", "deep"])
+@pytest.mark.parametrize("path", ABSENT)
+def test_absent_protected_names(box, path, depth):
+    """Names that do not exist yet cannot be made, by no way and at no depth; and nothing is left
+    in their place."""
+    base = box.mkdir("ws/" + depth)
+    if path.startswith(".git/"):
+        box.host("git", "init", "-q", base).ok()
+        box.host("rm", "-rf", base / path).ok()
+    target = base / path
+
+    def evil():
+        return target.exists() and "evil" in target.read_text()
+
+    r = box.run("/bin/sh", "-c", MAKE, "sh", str(target))
+    assert not evil(), r
+    assert not os.path.lexists(target) or target.is_dir(), r
+    box.host("/bin/sh", "-c", MAKE, "sh", str(target))
+    assert evil(), "the control run failed"
+
+
+# Ways to make git outside run a program. After each, the user types `git status` there.
+GIT_PLANTS = {
+    "commondir": ("repo", "mkdir x; cp -r .git/HEAD .git/objects .git/refs .git/config x/; "
+                  "cat evil >> x/config; echo ../x > .git/commondir"),
+    "init": ("empty", "git init -q .; git config core.fsmonitor \"$RUN\"; cat evil >> .git/config"),
+    "init-template": ("empty", "mkdir -p t/hooks; cat evil > t/config; git init -q --template=t ."),
+    "move-and-init": ("repo", "mv .git old; mkdir t; cat evil > t/config; git init -q --template=t .; "
+                      "cat evil >> .git/config; :"),
+    "copy": ("repo", "cp -r .git n; cat evil >> n/config; rm -rf .git; mv n .git"),
+    "link": ("repo", "cp -r .git n; cat evil >> n/config; rm -rf .git; ln -s n .git"),
+    "git-file": ("repo", "mkdir e; cp -r .git/HEAD .git/objects .git/refs .git/config e/; "
+                 "cat evil >> e/config; mv .git old; echo 'gitdir: e' > .git"),
+    "git-file-into-bulk": ("repo", "mkdir -p node_modules/e; cp -r .git/HEAD .git/objects .git/refs "
+                           ".git/config node_modules/e/; cat evil >> node_modules/e/config; "
+                           "mv .git old; echo 'gitdir: node_modules/e' > .git"),
+    "link-into-bulk": ("repo", "cp -r .git node_modules/e; cat evil >> node_modules/e/config; "
+                       "mv .git old; ln -s node_modules/e .git"),
+    "move-out-of-bulk": ("repo", "cp -r .git node_modules/e; cat evil >> node_modules/e/config; "
+                         "mv .git old; mv node_modules/e .git"),
+    "config-worktree": ("repo", "git config extensions.worktreeConfig true; "
+                        "cat evil > .git/config.worktree"),
+    "include": ("repo", "git config include.path ../evil"),
+    "subdirectory": ("repo", "mkdir -p docs; cp -r .git/HEAD .git/objects .git/refs .git/config docs/; "
+                     "cat evil >> docs/config"),
+    "fixture": ("fixture", "mv .git old; echo 'gitdir: fixture' > .git"),
+    "fixture-commondir": ("fixture", "echo ../fixture > .git/commondir"),
+}
+
+
+@pytest.mark.parametrize("plant", GIT_PLANTS)
+def test_git_runs_nothing_planted(box, plant):
+    """Whatever was done inside, git outside starts no program of the attacker's."""
+    kind, script = GIT_PLANTS[plant]
+
+    def prepare():
+        box.host("/bin/sh", "-c", "rm -rf ~/ws/* ~/ws/.git ~/pwned; mkdir -p ~/ws/node_modules").ok()
+        if kind != "empty":
+            box.host("git", "init", "-q", ".").ok()
+        box.write("ws/evil", f'[core]\n\tfsmonitor = "touch {box.home}/pwned; false"\n')
+        if kind == "fixture":  # came with the project, checked in as plain files
+            box.host("/bin/sh", "-c", "mkdir fixture; cp -r .git/HEAD .git/objects .git/refs "
+                     ".git/config fixture/; cat evil >> fixture/config").ok()
+
+    def asked():
+        for where in (".", "docs"):
+            if (box.ws / where).is_dir():
+                box.host("git", "status", cwd=box.ws / where)
+        return (box.home / "pwned").exists()
+
+    env = {"RUN": f"touch {box.home}/pwned; false"}
+    prepare()
+    r = box.run("/bin/sh", "-c", script, env=env, options=["--env", "RUN"])
+    assert not asked(), r
+    prepare()
+    box.host("/bin/sh", "-c", script, env=env)
+    assert asked(), "the control run failed"
 
 
 def test_planted_link_in_an_allow_write(box):
@@ -445,6 +548,15 @@ def test_odd_names_as_rules(box):
                     str(box.home / "odd" / odd), options=["--allow-write", str(box.home / "odd" / odd)])
         assert (box.home / "odd" / odd / "f").read_text() == "x\n", r
         assert not (box.home / "odd/escaped").exists()
+
+
+@pytest.mark.parametrize("path", ["package.json", "Makefile", ".github/workflows/ci.yml", "setup.py",
+                                  ".pre-commit-config.yaml", "CLAUDE.md"])
+def test_runs_later_is_said(box, path):
+    """What is not forbidden but will be run outside is listed at the end of the run."""
+    r = box.sh(f'mkdir -p "$(dirname {path})"; echo x > {path}')
+    assert (box.ws / path).exists(), r
+    assert path in r.err, r
 
 
 def test_fifo_and_device(box):

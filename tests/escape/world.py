@@ -136,9 +136,7 @@ class World:
 
     def _listeners(self):
         ear = self.ear = Listener()
-        self.port = ear.inet(socket.AF_INET, socket.SOCK_STREAM, "127.0.0.1")
-        ear.inet(socket.AF_INET, socket.SOCK_DGRAM, "127.0.0.1", self.port)
-        ear.inet(socket.AF_INET6, socket.SOCK_STREAM, "::1", self.port)
+        self.port = self._one_port(ear)
         name = f"ambit-canary-{os.getpid()}-{self.token[-6:]}"
         run = "/run" if os.access("/run", os.W_OK) else f"/run/user/{os.getuid()}"
         self.box.mkdir(".gnupg")
@@ -154,6 +152,19 @@ class World:
         ear.unix(self.sockets["unix-pair"], socket.SOCK_DGRAM)
         ear.unix("\0" + name)
         self.sockets["unix-abstract"] = name
+
+    @staticmethod
+    def _one_port(ear):
+        """The same number for TCP, UDP and IPv6."""
+        for _ in range(20):
+            try:
+                port = ear.inet(socket.AF_INET, socket.SOCK_STREAM, "127.0.0.1")
+                ear.inet(socket.AF_INET, socket.SOCK_DGRAM, "127.0.0.1", port)
+                ear.inet(socket.AF_INET6, socket.SOCK_STREAM, "::1", port)
+                return port
+            except OSError:  # somebody has one of them
+                continue
+        raise RuntimeError("no free port")
 
     def _ipc(self):
         self.shm_key = secrets.randbelow(1 << 30) + 1

@@ -22,7 +22,7 @@ import threading
 import time
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import unquote, urlsplit
 
 HOST4, HOST6 = "11.0.0.1", "2a0b:1::1"
 GATE4, GATE6 = "11.0.0.2", "2a0b:1::2"
@@ -216,6 +216,8 @@ class Internet:
                 "-keyout", "key.pem", "-out", "cert.pem")
         (self.directory / "cert.pem").chmod(0o644)
         self.tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        # noted even when the handshake fails after it; None when the client names nobody
+        self.tls.sni_callback = lambda s, name, c: self.note("tls", name, s.getsockname()[1])
         self.tls.load_cert_chain(self.directory / "cert.pem", self.directory / "key.pem")
 
     @property
@@ -246,7 +248,7 @@ class Internet:
         resolv = self.directory / "resolv.conf"
         resolv.write_text(f"nameserver {DNS}\noptions timeout:1 attempts:1\n")
         hosts = self.directory / "hosts"
-        hosts.write_text("127.0.0.1 localhost\n::1 localhost\n")
+        hosts.write_text(f"127.0.0.1 localhost\n::1 localhost\n127.0.1.1 {socket.gethostname()}\n")
         nsswitch = self.directory / "nsswitch.conf"
         nsswitch.write_text("passwd: files\ngroup: files\nhosts: files dns\n")
         subprocess.run(["mount", "--make-rprivate", "/"], check=True)
@@ -367,13 +369,8 @@ class Internet:
         Web(conn, self, where)
 
     def _https(self, conn, where):
-        asked = []
-        context = self.tls
-        # the name is noted even when the handshake fails after it
-        context.sni_callback = lambda s, name, c: self.note("tls", name, where[1])
-        with context.wrap_socket(conn, server_side=True) as tls:
+        with self.tls.wrap_socket(conn, server_side=True) as tls:
             Web(tls, self, where)
-        del asked
 
     def _canary(self, conn, where):
         conn.sendall(b"220 canary\r\n")
@@ -470,7 +467,3 @@ class Internet:
             return False
 
         return [e for e in list(self.events) if not is_fine(e)]
-
-
-__all__ = ["Internet", "Event", "NAMES", "HOST4", "HOST6", "GATE4", "DNS", "A", "AAAA", "TXT",
-           "dns_query", "parse_qs"]

@@ -38,7 +38,7 @@ URLLIB = "import sys, urllib.request as u; print(u.urlopen(sys.argv[1], timeout=
 NODE_FETCH = "fetch(process.argv[1]).then(r => r.ok ? r.text() : Promise.reject(r.status))" \
              ".then(console.log)"
 NODE_HTTP = "require('http').get(process.argv[1], r => {r.pipe(process.stdout); " \
-            "process.exitCode = r.statusCode != 200})"
+            "process.exitCode = r.statusCode == 200 ? 0 : 1})"
 NODE_NET = "const s = require('net').connect(80, process.argv[1], () => s.end(" \
            "`GET / HTTP/1.0\\r\\nHost: ${process.argv[1]}\\r\\n\\r\\n`)); s.pipe(process.stdout)"
 NODE_CARES = "require('dns').promises.resolve4(process.argv[1]).then(a => console.log('hello', a))"
@@ -91,7 +91,7 @@ PROGRAMS = [
             proxied=False, needs="psql"),
     Program("openssl", ("sh", "-c", "printf 'GET / HTTP/1.0\\r\\nHost: {host}\\r\\n\\r\\n' | "
                         "openssl s_client -quiet -verify_quiet -CAfile {ca} -servername {host} "
-                        "-connect {host}:443"), proxied=False),
+                        "-connect {host}:443 | grep hello"), proxied=False),
 ]
 WAYS = [(p, way) for p in PROGRAMS for way in (("proxy", "direct") if p.proxied else ("direct",))
         if (p.id, way) != ("curl-socks", "direct")]

@@ -45,7 +45,7 @@ class Terminal:
     def line(self, text):
         self.type(text + "\n")
 
-    def see(self, pattern, seconds=8):
+    def see(self, pattern, seconds=5):
         """Read until the pattern appears after what was seen before; the match."""
         end = time.monotonic() + seconds
         while True:

@@ -63,6 +63,8 @@ static int load_filter(const struct plan *plan, int sock, struct error *e)
 	return n < 0 ? error_set(e, -n, "cannot reach the supervisor: %s", strerror(-n)) : 0;
 }
 
+#define NO_INTERPRETER 4096 /* the file is there, what it names to run it is not */
+
 static const char *env_value(char *const *env, const char *name)
 {
 	size_t n = strlen(name);
@@ -101,8 +103,10 @@ static int search_exec(char *const *argv, char *const *env)
 	const char *path = env_value(env, "PATH");
 	int err = ENOENT;
 
-	if (strchr(argv[0], '/'))
-		return try_exec(argv[0], argv, env);
+	if (strchr(argv[0], '/')) {
+		err = try_exec(argv[0], argv, env);
+		return err == ENOENT && access(argv[0], F_OK) == 0 ? NO_INTERPRETER : err;
+	}
 	if (!path || !*path)
 		path = "/usr/local/bin:/usr/bin:/bin";
 	while (argv[0][0]) {
@@ -116,6 +120,8 @@ static int search_exec(char *const *argv, char *const *env)
 			memcpy(file + len + (len > 0), argv[0], strlen(argv[0]) + 1);
 			failed = try_exec(file, argv, env);
 		}
+		if (failed == ENOENT && len < sizeof(file) && access(file, F_OK) == 0)
+			return NO_INTERPRETER;
 		if (failed == EACCES)
 			err = EACCES; /* remembered, but a later directory may do */
 		else if (failed != ENOENT && failed != ENOTDIR && failed != ENAMETOOLONG)
@@ -132,6 +138,10 @@ static int exec_failure(int err, const char *name, struct error *e)
 	bool missing = err == ENOENT || err == ENOTDIR;
 
 	e->exit_code = missing ? 127 : 126;
+	if (err == NO_INTERPRETER)
+		return error_set(e, ENOENT,
+				 "%s: cannot be executed: its interpreter or loader is missing",
+				 name);
 	if (missing)
 		return error_set(e, err, "%s: not found", name);
 	return error_set(e, err, "%s: cannot be executed: %s", name, strerror(err));

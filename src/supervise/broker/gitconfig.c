@@ -210,7 +210,8 @@ static const struct {
 	{ "rebase", " autostash autosquash updaterefs ", CHECK_NONE },
 	{ "merge", " ff conflictstyle renames renamelimit ", CHECK_NONE },
 	{ "rerere", " enabled autoupdate ", CHECK_NONE },
-	{ "commit", " verbose status ", CHECK_NONE },
+	{ "commit", " verbose status gpgsign ", CHECK_NONE }, /* by the user's own gpg */
+	{ "tag", " gpgsign sort ", CHECK_NONE },
 	{ "init", " defaultbranch ", CHECK_NONE },
 	{ "color", " ui diff status branch ", CHECK_NONE },
 	{ "column", " ui ", CHECK_NONE },
@@ -219,7 +220,7 @@ static const struct {
 	{ "log", " date decorate abbrevcommit ", CHECK_NONE },
 	{ "status", " short branch showuntrackedfiles ", CHECK_NONE },
 	{ "gc", " auto autodetach ", CHECK_NONE },
-	{ "index", " version threads ", CHECK_NONE },
+	{ "index", " version threads sparse ", CHECK_NONE },
 	{ "feature", " manyfiles ", CHECK_NONE },
 	{ "advice", " detachedhead addignoredfile ", CHECK_NONE },
 };

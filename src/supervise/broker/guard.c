@@ -439,6 +439,17 @@ static void ask_rules(const struct guard *g, const struct guard_question *q, con
 
 	if (!g->has_deny_rules)
 		return;
+	/* the name itself, when it is a link to what the rule protects */
+	for (size_t i = 0; i < g->p->fs.rules.n; i++) {
+		const struct path_rule *r = &g->p->fs.rules.v[i];
+
+		if (r->access == ACCESS_WRITE && r->verdict == VERDICT_DENY && !r->glob &&
+		    path_within(path, r->path)) {
+			ret->rule = r;
+			deny(ret, "writing is denied by a rule");
+			return;
+		}
+	}
 	policy_decide_path(g->p, ACCESS_WRITE, path, &d);
 	if (d.verdict == VERDICT_DENY && d.rule && d.rule->verdict == VERDICT_DENY) {
 		ret->rule = d.rule;

@@ -140,6 +140,14 @@ static int op_unlink(const struct target *t)
 	return result(unlink(t->path));
 }
 
+/* Away with it, and a new one by the same name: the guard is on the name, not on the file. */
+static int op_recreate(const struct target *t)
+{
+	if (unlink(t->path) < 0 && errno != ENOENT)
+		return -errno;
+	return put(t->path, O_WRONLY | O_CREAT);
+}
+
 static int op_rename_away(const struct target *t)
 {
 	return result(rename(t->path, t->scratch));
@@ -268,6 +276,7 @@ static const struct {
 	{ "tmpfile", op_tmpfile },
 	{ "symlink", op_symlink },
 	{ "unlink", op_unlink },
+	{ "recreate", op_recreate },
 	{ "parent", op_parent },
 	{ "parent-exchange", op_parent_exchange },
 	{ "parent-symlink", op_parent_symlink },

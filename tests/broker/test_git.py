@@ -1,0 +1,318 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Git works inside as outside, except for what would make git run programs later, outside."""
+import os
+import re
+import shlex
+
+import pytest
+
+# One command per line, all in one shell. A `!` at the end: refused inside, works outside.
+SCRIPT = r"""
+git init -q -b main repo
+cd repo
+git config user.name Tester
+git config user.email tester@example.org
+git config commit.gpgsign false
+git config core.abbrev 12
+git config gc.autoDetach false
+echo one > a.txt; mkdir -p sub/deep; echo two > sub/deep/b.txt; echo '*.o' > .gitignore
+git add .
+git commit -q -m first
+echo more >> a.txt
+git add -A
+git commit -q -m second
+git commit -q --amend -m 'second, amended'
+git tag v1
+git tag -a v2 -m annotated
+git tag -d v1
+git notes add -m note HEAD
+git branch topic
+git branch -m topic feature
+git checkout -q feature
+echo feature > f.txt; git add f.txt
+git commit -q -m feature
+git commit -q --allow-empty -m 'fixup! feature'
+git checkout -q main
+echo main >> a.txt
+git commit -q -a -m 'main moves'
+git merge -q --no-ff --no-edit feature
+git rebase -q HEAD~1
+git checkout -q feature
+GIT_SEQUENCE_EDITOR=true git rebase -q -i --autosquash main~1
+git checkout -q main
+git merge -q feature --no-edit
+git checkout -q -b pick HEAD~2
+echo pick > p.txt; git add p.txt
+git commit -q -m picked
+git checkout -q main
+git cherry-pick pick
+git revert --no-edit HEAD
+echo dirty >> a.txt
+git stash -q
+git stash list
+git stash pop -q
+git stash push -q -m again
+git stash drop -q
+git checkout -q -- .
+git restore a.txt
+git reset -q --soft HEAD~1
+git reset -q --hard HEAD@{1}
+git switch -q -c switched
+git switch -q main
+git branch -D switched
+git rm -q --cached f.txt
+git reset -q --hard
+git mv a.txt moved.txt
+git commit -q -m moved
+git clean -q -fdx
+git diff --stat HEAD~1
+git log --oneline -3 --no-abbrev-commit --format=%s
+git blame -s moved.txt
+git grep -c one
+git archive -o out.tar HEAD
+git format-patch -q -1 -o patches
+git reset -q --hard HEAD~1
+git am -q patches/0001-moved.patch
+git bisect start HEAD HEAD~4
+git bisect run true
+git bisect reset
+git reflog expire --expire=now --all
+git gc -q --prune=now
+git repack -q -a -d
+git pack-refs --all
+git fsck --no-progress
+git worktree add -q ../wt1 -b wt1
+git -C ../wt1 commit -q --allow-empty -m 'in the worktree'
+git -C ../wt1 status --short
+git worktree move ../wt1 ../wt2
+git worktree list --porcelain
+git worktree remove ../wt2
+git worktree add -q --detach ../wt3
+rm -rf ../wt3
+git worktree prune
+git clone -q . ../clone
+git clone -q --bare . ../bare.git
+git clone -q --mirror . ../mirror.git
+git clone -q --depth 1 file://$PWD ../shallow
+git clone -q --separate-git-dir ../sep.git . ../sep
+git -C ../sep log -1 --format=%s
+git remote add origin ../bare.git
+git fetch -q origin
+git push -q -u origin main
+git branch --set-upstream-to=origin/main main
+git push -q origin feature
+git pull -q --ff-only
+git remote rename origin upstream
+git remote set-url upstream ../bare.git
+git remote add other https://example.org/x.git
+git remote remove other
+git config --get branch.main.remote
+git config pull.rebase true
+git config --unset pull.rebase
+git config branch.feature.description x
+git config --rename-section branch.feature branch.renamed
+git sparse-checkout init --cone
+git sparse-checkout set sub
+git sparse-checkout disable
+git update-index --assume-unchanged moved.txt
+git update-ref refs/heads/made HEAD
+git symbolic-ref HEAD refs/heads/made
+git checkout -q main
+git apply --check -R patches/0001-moved.patch
+git -c protocol.file.allow=always submodule add -q ../bare.git mod
+git commit -q -m 'with a submodule'
+git -c protocol.file.allow=always submodule update --init
+git submodule status
+git submodule deinit -f mod
+git shortlog -s HEAD
+git describe --tags
+git rev-list --count HEAD
+git count-objects
+git ls-files -s
+git commit-graph write
+git multi-pack-index write
+git init -q -b main ../second
+git -C ../second -c user.name=x -c user.email=x@x commit -q --allow-empty -m x
+git bundle create -q ../b.bundle main
+git clone -q ../b.bundle ../from-bundle
+git config alias.st status!
+git config core.fsmonitor ./x!
+git config core.hooksPath ./h!
+git config core.sshCommand ./x!
+git config core.editor ./x!
+git config core.pager ./x!
+git config diff.external ./x!
+git config filter.x.clean ./x!
+git config credential.helper ./x!
+git config gpg.program ./x!
+git config include.path ../evil!
+git config url.ext::sh.insteadOf https://!
+git config remote.upstream.uploadpack ./x!
+git config remote.upstream.url 'ext::sh -c x'!
+git config branch.main.remote 'ext::sh -c x'!
+git config core.worktree /etc!
+git config protocol.ext.allow always!
+git status --short
+"""
+
+
+def commands():
+    lines = [x for x in SCRIPT.strip().splitlines() if x]
+    return [(x.rstrip("!"), x.endswith("!")) for x in lines]
+
+
+def shell_script():
+    parts = ["export GIT_CONFIG_NOSYSTEM=1 GIT_AUTHOR_DATE='2026-01-01T00:00:00Z' "
+             "GIT_COMMITTER_DATE='2026-01-01T00:00:00Z' GIT_PAGER=cat GIT_EDITOR=true"]
+    for i, (command, _) in enumerate(commands()):
+        parts.append(f"{{ {command}; }} >>$LOG.out 2>&1 </dev/null; echo {i} $? >>$LOG")
+    parts.append("cd ..; for d in repo clone bare.git mirror.git shallow sep from-bundle; do "
+                 "echo == $d; git -C $d for-each-ref --format='%(refname) %(objectname)'; "
+                 "git -C $d rev-parse HEAD; git -C $d config --local --list; "
+                 "git -C $d status --short; done")
+    return "\n".join(parts)
+
+
+def run(box, where, sandbox):
+    ws = box.mkdir(where)
+    env = {"LOG": str(ws / "log")}
+    argv = ["/bin/bash", "-c", shell_script()]
+    r = (box.run(*argv, cwd=ws, env=env, options=["-q", "--env", "LOG"], timeout=90)
+         if sandbox else box.host(*argv, cwd=ws, env=env, timeout=90))
+    codes = dict(map(int, x.split()) for x in (ws / "log").read_text().splitlines())
+    return r.out.replace(str(ws), "WS"), codes, (ws / "log.out").read_text()
+
+
+def test_script(boxes):
+    assert len(commands()) >= 100
+    box = boxes("user")
+    out, codes, log = run(box, "outside", False)
+    out_inside, codes_inside, log_inside = run(box, "inside", True)
+    wrong = []
+    for i, (command, refused) in enumerate(commands()):
+        native, inside = codes.get(i), codes_inside.get(i)
+        if refused and not (native == 0 and inside not in (0, None)):
+            wrong.append(f"{command}: {native} outside, {inside} inside, should be refused")
+        if not refused and not (native == inside == 0):
+            wrong.append(f"{command}: {native} outside, {inside} inside")
+    assert not wrong, "\n".join(wrong) + "\n" + log_inside[-3000:]
+    assert refs(out) == refs(out_inside)
+
+
+def refs(text):
+    """What the repositories hold, without what is wanted to be different."""
+    secret = re.compile(r"(alias|core\.(fsmonitor|hookspath|sshcommand|editor|pager|worktree)|diff|"
+                        r"filter|credential|gpg|include|url|protocol|submodule)\b"
+                        r"|remote\.upstream\.(uploadpack|url)|branch\.main\.remote|.*(mod|\.gitmodules)$")
+    return [x for x in text.splitlines() if not secret.match(x)]
+
+
+# --- what must not come to life outside -----------------------------------------------------
+
+MARK = "#!/bin/sh\ntouch {}\n"
+
+
+@pytest.fixture
+def trap(boxes):
+    """A box with a repository, and a program whose running leaves a mark on the host."""
+    box = boxes("user")
+    box.host("git", "init", "-q", "-b", "main", ".").ok()
+    box.host("git", "-c", "user.name=x", "-c", "user.email=x@x", "commit", "-q", "--allow-empty",
+             "-m", "x").ok()
+    box.marker = box.home / "it-ran"
+    box.write("ws/prog", MARK.format(box.marker), 0o755)
+    return box
+
+
+ATTEMPTS = {
+    "config key": "git config core.fsmonitor $PWD/prog",
+    "config file": "printf '[core]\\n\\tfsmonitor = %s\\n' $PWD/prog >> .git/config",
+    "config replaced": "cp .git/config c; git config -f c core.fsmonitor $PWD/prog; mv c .git/config",
+    "config through a link": "ln .git/config l; git config -f l core.fsmonitor $PWD/prog;"
+                             "printf '[core]\\n\\tfsmonitor = %s\\n' $PWD/prog >> l",
+    "config by sed": "sed -i \"s#bare = false#fsmonitor = $PWD/prog#\" .git/config",
+    "config included": "printf '[include]\\n\\tpath = ../c\\n' > .git/config.lock;"
+                       "mv .git/config.lock .git/config",
+    "section with a trick": "printf '[core]#x\\n[core \"\"]\\n[CORE] FSMonitor=%s\\n' $PWD/prog > c;"
+                            "mv c .git/config",
+    "continued line": "printf '[user]\\n\\tname = a \\\\\\n\\n[core]\\n\\tfsmonitor=%s\\n' $PWD/prog > c;"
+                      "mv c .git/config",
+    "worktree config": "git config extensions.worktreeConfig true;"
+                       "git config --worktree core.fsmonitor $PWD/prog;"
+                       "printf '[core]\\n\\tfsmonitor = %s\\n' $PWD/prog > .git/config.worktree",
+    "hook": "cp prog .git/hooks/post-index-change; cp prog .git/hooks/pre-commit",
+    "hook by renaming": "mkdir h; cp prog h/pre-commit; cp prog h/post-index-change;"
+                        "mv .git/hooks h2; mv h .git/hooks; ln -s ../h .git/hooks",
+    "hook by template": "mkdir -p t/hooks; cp prog t/hooks/post-index-change;"
+                        "cp prog t/hooks/pre-commit; git init -q --template=$PWD/t .",
+    "new git directory": "mkdir t; cp -r .git t/g; printf '[core]\\n\\tfsmonitor = %s\\n' $PWD/prog"
+                         " > t/g/config; mv .git old; mv t/g .git; cp -r t/g .git",
+    "commondir": "cp -r .git evil; printf '[core]\\n\\tfsmonitor = %s\\n' $PWD/prog > evil/config;"
+                 "echo ../evil > .git/commondir",
+    "bare plant": "cp -r .git docs; rm -f docs/config; printf "
+                  "'[core]\\n\\trepositoryformatversion = 0\\n\\tbare = false\\n\\tworktree = ..\\n\\tfsmonitor = %s\\n' $PWD/prog > docs/config",
+    "bare plant, config first": "mkdir docs; printf '[core]\\n\\trepositoryformatversion = 0\\n\\tbare = false\\n\\tworktree = ..\\n\\tfsmonitor = %s\\n' "
+                                "$PWD/prog > docs/config; cp -r .git/HEAD .git/objects .git/refs docs",
+    "bare plant, moved": "mkdir -p t/d; printf '[core]\\n\\tfsmonitor = %s\\n' $PWD/prog > t/d/config;"
+                         "cp -r .git/HEAD .git/objects t/d; mkdir t/r; mv t/r t/d/refs; mv t/d docs",
+    "half a repository": "rm -rf .git/refs; printf '[core]\\n\\tfsmonitor = %s\\n' $PWD/prog > .git/config;"
+                         "mkdir .git/refs; mkdir -p .git/refs/heads",
+    "git file": "cp -r .git g2; git config -f g2/config core.fsmonitor $PWD/prog; mv .git old;"
+                "echo 'gitdir: g2' > .git",
+    "module": "mkdir -p .git/modules; cp -r .git/objects/../../.git /tmp/m; cp -r /tmp/m .git/modules/m;"
+              "git config -f .git/modules/m/config core.fsmonitor $PWD/prog;"
+              "cp prog .git/modules/m/hooks/post-index-change; mkdir docs;"
+              "echo 'gitdir: ../.git/modules/m' > docs/.git",
+    "attributes": "git config filter.x.clean $PWD/prog; echo '* filter=x' > .git/info/attributes;"
+                  "mkdir i; echo '* filter=x' > i/attributes; mv .git/info i2; mv i .git/info",
+    "worktree elsewhere": "git worktree add -q wt; echo ../../../evil > .git/worktrees/wt/commondir;"
+                          "printf '[core]\\n\\tfsmonitor = %s\\n' $PWD/prog > .git/worktrees/wt/config.worktree",
+}
+
+
+def use_outside(box):
+    """What a person does in the project afterwards, in every directory that git would take."""
+    box.write("ws/new-file", "x")
+    for d in [".", "docs", "wt", "g2", "evil"]:
+        where = box.ws / d
+        if not where.is_dir():
+            continue
+        for command in ("status", "add -A .", "diff HEAD", "commit -q -m y", "gc -q", "log -1"):
+            box.host("git", "-c", "user.name=x", "-c", "user.email=x@x", *shlex.split(command),
+                     cwd=where)
+
+
+@pytest.mark.parametrize("name", ATTEMPTS)
+def test_nothing_runs_outside(trap, name):
+    trap.sh(ATTEMPTS[name], options=["-q"])
+    use_outside(trap)
+    assert not trap.marker.exists(), trap.host("find", ".", "-newer", "prog", "-not", "-path",
+                                               "*/objects/*").out
+
+
+@pytest.mark.parametrize("name", ["config key", "hook", "bare plant, config first", "half a repository",
+                                  "git file", "config file"])
+def test_control_runs_without_sandbox(trap, name):
+    """The same attempts without the sandbox do run: the trap works."""
+    trap.host("/bin/sh", "-c", ATTEMPTS[name])
+    use_outside(trap)
+    assert trap.marker.exists()
+
+
+def test_hooks_stay_as_they_were(trap):
+    """A hook of the user's own is neither changed nor replaced, and runs when git commits inside."""
+    trap.write("ws/.git/hooks/pre-commit", "#!/bin/sh\necho own hook >&2\n", 0o755)
+    r = trap.sh("git -c user.name=x -c user.email=x@x commit -q --allow-empty -m y;"
+                "echo evil > .git/hooks/pre-commit; cp prog .git/hooks/pre-push; ls .git/hooks",
+                options=["-q"])
+    assert "own hook" in r.err and "pre-push\n" not in r.out
+    assert "own hook" in (trap.ws / ".git/hooks/pre-commit").read_text()
+
+
+def test_lock_file_is_gits_own(trap):
+    """Installing a configuration leaves no file of ours, nor a lock."""
+    trap.sh("for i in 1 2 3 4 5; do git config user.name n$i; done; git config core.pager x;"
+            "touch .git/config.lock; git config user.name blocked; rm .git/config.lock;"
+            "git config user.name last").ok()
+    left = [p for p in os.listdir(trap.ws / ".git") if "lock" in p or "ambit" in p]
+    assert left == [] and "last" in (trap.ws / ".git/config").read_text()

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The matrix is complete and true: every published attempt is in it, everything it names
+exists, every test is in it, and what is not tested says why."""
+import ast
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import matrix
+
+HERE = Path(__file__).parent
+ROWS = matrix.rows()
+# Reads, writes, processes and kernel: the published escapes of agents' sandboxes and others.
+PUBLISHED = ([f"R{i}" for i in range(1, 17)] + [f"W{i}" for i in range(1, 20)]
+             + [f"K{i}" for i in range(1, 26)])
+NETWORK = ["I1", "I2", "I3", "I6", "I7", "I8", "N1"]  # what must hold with no network at all
+
+
+def list_tests():
+    found = set()
+    for path in HERE.glob("test_*.py"):
+        if path.name == "test_matrix.py":
+            continue
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
+                found.add(f"{path.name}::{node.name}")
+    return found - {"test_probes.py::test_probe"}
+
+
+@pytest.mark.parametrize("published", PUBLISHED + NETWORK)
+def test_published_attempt_is_covered(published):
+    rows = [r for r in ROWS if r.id == published]
+    assert rows, "not in matrix.tsv"
+    assert any(r.tested for r in rows) or all(r.note for r in rows)
+
+
+def test_rows_are_well_formed():
+    for r in ROWS:
+        assert r.expect in matrix.EXPECT, r
+        assert r.control in matrix.CONTROL, r
+        assert r.who in ("both", "root", "user") and r.backend == "native", r
+        assert r.note or r.tested, f"not tested, and no reason: {r}"
+        assert r.broken_by or not r.tested, f"never seen to fail: {r}"
+        assert not (r.tested and r.in_c and r.control in ("own", "-")), f"no control run: {r}"
+
+
+def test_rows_name_what_exists(probe):
+    listed = subprocess.run([probe, "list"], capture_output=True, text=True, check=True).stdout
+    known = set(listed.split()) | list_tests() | {"-"}
+    assert [r for r in ROWS if r.probe not in known] == []
+
+
+def test_everything_is_in_the_matrix(probe):
+    named = {r.probe for r in ROWS}
+    assert list_tests() - named == set()
+    listed = subprocess.run([probe, "list"], capture_output=True, text=True, check=True).stdout
+    # attempts that need a terminal, a special standard input or a wall around them
+    by_hand = ("tty-", "stdin-", "kill-", "suid-effective")
+    assert {p for p in listed.split() if not p.startswith(by_hand)} - named == set()

