@@ -128,6 +128,12 @@ static void rule_on_read(const struct policy *p, const struct scan *s, const cha
 	}
 }
 
+static bool is_shared_tmp(const struct policy *p, const char *path)
+{
+	return p->fs.tmp == TMP_SHARED &&
+	       (path_within(path, "/tmp") || path_within(path, "/var/tmp"));
+}
+
 void decide_by_rules(const struct policy *p, size_t n_rules, enum access access, const char *path,
 		     struct ruling *ret)
 {
@@ -141,6 +147,8 @@ void decide_by_rules(const struct policy *p, size_t n_rules, enum access access,
 		*ret = (struct ruling){ VERDICT_DENY, s.deny_write.rule,
 					(unsigned)s.deny_write.depth, "writing is denied by a rule",
 					false };
+	else if (ret->verdict == VERDICT_ALLOW && !s.allow_write.rule && is_shared_tmp(p, path))
+		*ret = (struct ruling){ VERDICT_ALLOW, NULL, 0, "filesystem.tmp is shared", false };
 	else if (ret->verdict == VERDICT_ALLOW && !s.allow_write.rule)
 		*ret = (struct ruling){ VERDICT_DENY, NULL, 0, "outside the writable directories",
 					false };

@@ -326,8 +326,12 @@ static void check_file(const struct plan *plan, const struct policy *p, const st
 	enum look look = look_of(plan, e->path);
 	struct decision read, write;
 
+	const struct mount_step *over = step_over(plan, e->path);
+
 	if (strcmp(e->path, "/") == 0)
 		return; /* cannot be hidden itself, only what is in it */
+	if (over && strncmp(over->why, "name resolution", 15) == 0)
+		return; /* shown although it lies in /run */
 	policy_decide_path(p, ACCESS_READ, e->path, &read);
 	policy_decide_path(p, ACCESS_WRITE, e->path, &write);
 	if (read.verdict == VERDICT_DENY && look != LOOK_GONE)
