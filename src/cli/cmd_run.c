@@ -116,6 +116,12 @@ static void tell_denied(void *ctx, const struct report_entry *entry)
 	log_warn("%s", buf_str(&b));
 }
 
+static void tell_note(void *ctx, const char *text)
+{
+	(void)ctx;
+	log_warn("%s", text);
+}
+
 /* What is left to say when the command has ended. */
 static void tell_end(const struct report *r, const struct run_result *result, unsigned told)
 {
@@ -167,6 +173,7 @@ static int run_sandboxed(const struct invocation *inv, struct run_request *req, 
 	req->proxy_program = inputs_helper(inv->arena, "ambit-proxy");
 	req->report_reads = inv->options.report_reads;
 	req->tell = tell_denied;
+	req->note = tell_note;
 	req->ctx = &told;
 	r = run_command(req, &result, e);
 	req->report = NULL;

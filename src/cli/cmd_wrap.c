@@ -12,23 +12,6 @@
 #include "cli/cli.h"
 #include "cli/inputs.h"
 
-/*
- * A word with a newline or another control byte, still on one line: everything
- * doubtful becomes an octal escape for printf %b, so nothing is left that a
- * shell could read otherwise. $'...' would be shorter, but dash has none.
- */
-static void append_escaped(struct buf *b, const char *s)
-{
-	buf_puts(b, "\"$(printf %b '");
-	for (; *s; s++) {
-		if (ascii_alnum(*s) || strchr(" _./:@+,-=", *s))
-			buf_putc(b, *s);
-		else
-			buf_printf(b, "\\0%03o", (unsigned)(unsigned char)*s);
-	}
-	buf_puts(b, "')\"");
-}
-
 static bool has_control(const char *s)
 {
 	for (; *s; s++) {
@@ -38,13 +21,27 @@ static bool has_control(const char *s)
 	return false;
 }
 
-static void append_word(struct buf *b, const char *s)
+/*
+ * A command with newlines or other control bytes in its words, still on one line:
+ * everything doubtful becomes an octal escape for printf %b, and the shell reads
+ * what comes out of it. $'...' would be shorter, but dash has none.
+ */
+static void fold(struct buf *b)
 {
-	/* $(...) drops newlines at the end: such a word is quoted as it is */
-	if (has_control(s) && !text_ends(s, "\n"))
-		append_escaped(b, s);
-	else
-		text_append_shell(b, s);
+	_cleanup_buf_ struct buf line = BUF_INIT(BUF_MAX_TEXT);
+
+	if (!has_control(buf_str(b)))
+		return;
+	buf_puts(&line, "eval \"$(printf %b '");
+	for (const char *s = buf_str(b); *s; s++) {
+		if (ascii_alnum(*s) || strchr(" _./:@+,-=", *s))
+			buf_putc(&line, *s);
+		else
+			buf_printf(&line, "\\0%03o", (unsigned)(unsigned char)*s);
+	}
+	buf_puts(&line, "')\"");
+	b->len = 0;
+	buf_append(b, buf_str(&line), line.len);
 }
 
 static void append_option(struct buf *b, const char *name, const char *value)
@@ -53,7 +50,7 @@ static void append_option(struct buf *b, const char *name, const char *value)
 	if (!value)
 		return;
 	buf_putc(b, ' ');
-	append_word(b, value);
+	text_append_shell(b, value);
 }
 
 /* Rules and profiles are relative to --chdir, other files to where the caller is. */
@@ -106,7 +103,7 @@ int cmd_wrap(const struct invocation *inv, int *ret_status, struct error *e)
 		return r;
 	if (access(self, X_OK) < 0)
 		return error_set(e, errno, "%s: %s", self, strerror(errno));
-	append_word(&b, self);
+	text_append_shell(&b, self);
 	buf_puts(&b, " run");
 	r = append_options(inv, p, &b, e);
 	if (r < 0)
@@ -115,9 +112,10 @@ int cmd_wrap(const struct invocation *inv, int *ret_status, struct error *e)
 		buf_puts(&b, " --");
 		for (; *argv; argv++) {
 			buf_putc(&b, ' ');
-			append_word(&b, *argv);
+			text_append_shell(&b, *argv);
 		}
 	}
+	fold(&b);
 	buf_putc(&b, '\n');
 	return output_write(&b, e);
 }

@@ -337,6 +337,15 @@ static int check_links(struct compiler *c, const struct path_rule *r)
 	return 0;
 }
 
+static bool has_parent(struct compiler *c, const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash == path ||
+	       c->view->kind(c->view, arena_strndup(c->a, path, (size_t)(slash - path))) ==
+		       FILE_DIRECTORY;
+}
+
 static int add_rule(struct compiler *c, const struct path_rule *r)
 {
 	struct view_entry at = { .kind = FILE_ABSENT };
@@ -353,7 +362,7 @@ static int add_rule(struct compiler *c, const struct path_rule *r)
 	if (r->access == ACCESS_WRITE && r->verdict == VERDICT_ALLOW) {
 		if (at.kind == FILE_ABSENT && r->optional)
 			return 0;
-		if (at.kind == FILE_ABSENT && c->facts->dry)
+		if (at.kind == FILE_ABSENT && c->facts->dry && has_parent(c, r->real))
 			at.kind = FILE_DIRECTORY; /* plan_prepare() would make it, or say why not */
 		if (at.kind == FILE_ABSENT || at.kind == FILE_UNKNOWN)
 			return error_set(c->e, at.kind == FILE_ABSENT ? ENOENT : at.err, "%s: %s",

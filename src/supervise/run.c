@@ -514,6 +514,8 @@ int run_command(const struct run_request *req, struct run_result *ret, struct er
 	r = plan_compile(a, req->policy, &facts, &path_host_view, &run.plan, e);
 	if (r < 0)
 		return r;
+	for (size_t i = 0; req->note && i < run.plan->notes.n; i++)
+		req->note(req->ctx, run.plan->notes.v[i].text);
 	run.command = join_words(a, req->argv);
 	if (run.plan->n_guarded &&
 	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, run.reports) < 0)

@@ -20,6 +20,8 @@ struct run_request {
 	bool report_reads; /* watch opens for reading and setuid execs too */
 	/* Called for the first of each denial, at once; may be NULL. */
 	void (*tell)(void *ctx, const struct report_entry *entry);
+	/* Called before the command starts, for what the user should know; may be NULL. */
+	void (*note)(void *ctx, const char *text);
 	void *ctx;
 };
 

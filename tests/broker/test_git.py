@@ -150,7 +150,7 @@ git config url.ext::sh.insteadOf https://!
 git config remote.upstream.uploadpack ./x!
 git config remote.upstream.url 'ext::sh -c x'!
 git config branch.main.remote 'ext::sh -c x'!
-git config core.worktree /etc!
+git -C ../second config core.worktree /etc!
 git config protocol.ext.allow always!
 git status --short
 """

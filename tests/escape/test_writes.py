@@ -6,6 +6,7 @@ exists, to make one that does not, and whether what was made is run outside (git
 """
 import hashlib
 import os
+import shutil
 import stat
 import subprocess
 import time
@@ -374,28 +375,21 @@ def test_symlinked_protected_name_replaced(box):
 
 
 def attack_all(box, probe, names, options=()):
-    """Every operation on every name, from inside; the names that say something else now."""
-    before = {n: (box.home / n).read_text() for n in names}
+    """Every operation on every name, from inside; the names that say something else now (gone
+    is harmless, and a commondir of "../.." is written by the broker itself)."""
+    before = {n: {(box.home / n).read_text(), "../..\n"} for n in names}
     script = 'for f; do "$0" attack "$PWD" "$f" all; done'
     r = box.run("/bin/sh", "-c", script, probe, *(str(box.home / n) for n in names),
                 options=options).ok()
     return [n for n in names if os.path.lexists(box.home / n)
-            and (not (box.home / n).is_file() or (box.home / n).read_text() != before[n])], r
-
-
-def test_git_file(box, probe):
-    """In a worktree or submodule .git is a file that says where the repository is: pointing it
-    elsewhere gives git another configuration and other hooks."""
-    box.write("ws/.git", "gitdir: ../main/.git/worktrees/ws\n")
-    changed, r = attack_all(box, probe, ["ws/.git"])
-    assert changed == [], r
+            and (not (box.home / n).is_file() or (box.home / n).read_text() not in before[n])], r
 
 
 def test_git_inner_directories(box, probe):
     """Existing configuration of submodules and worktrees inside .git."""
     names = [f"ws/.git/{n}" for n in (
-        "modules/sub/config", "modules/sub/hooks/post-checkout", "worktrees/w/gitdir",
-        "worktrees/w/commondir", "worktrees/w/config.worktree", "commondir")]
+        "modules/sub/config", "modules/sub/hooks/post-checkout", "worktrees/w/commondir",
+        "worktrees/w/config.worktree", "commondir")]
     fill(box, box.ws, GIT)
     fill(box, box.home, names)
     box.write("ws/.git/modules/sub/HEAD", "ref: refs/heads/main\n")
@@ -413,40 +407,80 @@ def test_git_directory_allowed_alone(box, probe):
     assert changed == [], r
 
 
-# How a file can come to be at a name: the shell writes "evil" to $1 in each of these ways.
-MAKE = """
-    d=$(dirname "$1"); mkdir -p "$d"
-    echo evil > "$1"
-    echo evil > scratch; mv -f scratch "$1"
-    echo evil > scratch; ln -f scratch "$1"
-    echo evil > scratch; ln -sf "$PWD/scratch" "$1"; rm -f scratch.kept; mv scratch scratch.kept
-    mkdir -p made; echo evil > "made/$(basename "$1")"; rmdir "$d"; mv -T made "$d"
-    ln -sfn "$PWD/made" "$d"
-    :"""
+WAYS = ["write", "rename", "exchange", "link", "symlink", "tmpfile", "directory", "directory-link"]
 ABSENT = sorted(set(PROJECT + START_UP + [
-    ".git/commondir", ".git/modules/sub/config", ".git/modules/sub/hooks/post-checkout",
-    ".bash_profile", ".claude/hooks/x", ".idea/misc.xml"]) - {".ssh/authorized_keys"})
+    ".git/commondir", ".bash_profile", ".claude/hooks/x", ".idea/misc.xml"]) - {".ssh/authorized_keys"})
 
 
-@pytest.mark.parametrize("depth", ["", "a/b/c/"], ids=["top", "deep"])
+@pytest.fixture(scope="session")
+def made(boxes, probe):
+    """made(who, sandbox) -> {name: the ways in which it could be made}, everything in one run."""
+    done = {}
+
+    def prepare(box, pattern):
+        for way in WAYS:
+            for i, name in enumerate(ABSENT):
+                base = box.mkdir(f"ws/deep/{way}/{i}")
+                if name.startswith(".git/"):
+                    shutil.copytree(pattern, base / ".git")
+                    target = base / name
+                    if target.exists():
+                        target.unlink()
+                    for top, dirs, files in os.walk(base / ".git"):
+                        for f in [top, *(os.path.join(top, n) for n in dirs + files)]:
+                            os.chown(f, box.who.uid, box.who.gid)
+
+    def evil(path):
+        return path.is_file() and "evil" in path.read_text()
+
+    def get(name, sandbox):
+        if (name, sandbox) not in done:
+            box = boxes(name)
+            box.host("git", "init", "-q", "--template=", "../pattern").ok()
+            prepare(box, box.home / "pattern/.git")
+            argv = [probe, "make", box.ws / "deep", *ABSENT]
+            (box.run if sandbox else box.host)(*argv).ok()
+            done[name, sandbox] = {
+                n: [w for w in WAYS if evil(box.ws / "deep" / w / str(i) / n)]
+                for i, n in enumerate(ABSENT)}
+        return done[name, sandbox]
+
+    return get
+
+
 @pytest.mark.parametrize("path", ABSENT)
-def test_absent_protected_names(box, path, depth):
-    """Names that do not exist yet cannot be made, by no way and at no depth; and nothing is left
-    in their place."""
-    base = box.mkdir("ws/" + depth)
-    if path.startswith(".git/"):
-        box.host("git", "init", "-q", base).ok()
-        box.host("rm", "-rf", base / path).ok()
-    target = base / path
+@pytest.mark.parametrize("name", ambit_test.whos())
+def test_absent_protected_names(name, path, made):
+    """Names that do not exist yet cannot be made in a directory that does, by no way."""
+    ways = set(WAYS) - (set() if "/" in path else {"directory", "directory-link"})
+    if path.startswith(".git/"):  # the repository is there already
+        ways -= {"directory", "directory-link"}
+    assert set(made(name, False)[path]) == ways, "the control run failed"
+    assert made(name, True)[path] == []
 
-    def evil():
-        return target.exists() and "evil" in target.read_text()
 
-    r = box.run("/bin/sh", "-c", MAKE, "sh", str(target))
-    assert not evil(), r
-    assert not os.path.lexists(target) or target.is_dir(), r
-    box.host("/bin/sh", "-c", MAKE, "sh", str(target))
-    assert evil(), "the control run failed"
+@pytest.mark.parametrize("path", [".bashrc", ".vscode/tasks.json", ".claude/settings.json", ".envrc",
+                                  ".mcp.json", ".ambit.json"])
+def test_names_in_new_directories_are_said(box, path):
+    """In a directory made in this run a clone may bring such files: they are listed at the end,
+    where they then are."""
+    r = box.run("/bin/sh", "-c", 'mkdir -p "$(dirname "new/$1")"; echo x > "new/$1"; mv new newer; :',
+                "sh", path)
+    where = [str(p) for p in box.ws.rglob(path)]
+    assert len(where) == 1 and where[0] in r.err, r
+
+
+@pytest.mark.parametrize("path", [".bashrc", ".vscode/tasks.json"])
+def test_new_directory_does_not_replace_an_old_one(box, path):
+    """A new directory with such files in it does not get the name of an old one."""
+    attack = ["/bin/sh", "-c", 'mkdir -p "$(dirname "new/$1")"; echo x > "new/$1"; '
+              'rmdir old/sub; mv -T new old/sub; :', "sh", path]
+    box.mkdir("ws/old/sub")
+    r = box.run(*attack)
+    assert not (box.ws / "old/sub" / path).exists(), r
+    box.host("/bin/sh", "-c", "rm -rf new old; mkdir -p old/sub").ok()
+    box.host(*attack)
+    assert (box.ws / "old/sub" / path).exists()
 
 
 # Ways to make git outside run a program. After each, the user types `git status` there.
@@ -472,8 +506,14 @@ GIT_PLANTS = {
                         "cat evil > .git/config.worktree"),
     "include": ("repo", "git config include.path ../evil"),
     "subdirectory": ("repo", "mkdir -p docs; cp -r .git/HEAD .git/objects .git/refs .git/config docs/; "
-                     "cat evil >> docs/config"),
+                     "cat evil >> docs/config; git config -f docs/config core.worktree .."),
+    "submodule": ("repo", "mkdir -p sub .git/modules/sub; cat evil > .git/modules/sub/config; "
+                  "cp -r .git/HEAD .git/objects .git/refs .git/modules/sub/; "
+                  "echo 'gitdir: ../.git/modules/sub' > sub/.git"),
     "fixture": ("fixture", "mv .git old; echo 'gitdir: fixture' > .git"),
+    "fixture-worktree": ("fixture-worktree", "echo 'gitdir: fixture' > .git"),
+    "fixture-link": ("fixture-worktree", "rm -f .git; ln -s fixture .git"),
+    "fixture-moved": ("fixture-worktree", "rm -f .git; mv fixture .git"),
     "fixture-commondir": ("fixture", "echo ../fixture > .git/commondir"),
 }
 
@@ -488,12 +528,15 @@ def test_git_runs_nothing_planted(box, plant):
         if kind != "empty":
             box.host("git", "init", "-q", ".").ok()
         box.write("ws/evil", f'[core]\n\tfsmonitor = "touch {box.home}/pwned; false"\n')
-        if kind == "fixture":  # came with the project, checked in as plain files
+        if kind.startswith("fixture"):  # came with the project, checked in as plain files
             box.host("/bin/sh", "-c", "mkdir fixture; cp -r .git/HEAD .git/objects .git/refs "
                      ".git/config fixture/; cat evil >> fixture/config").ok()
+        if kind == "fixture-worktree":
+            box.host("/bin/sh", "-c", "rm -rf ~/main; mkdir ~/main; mv .git ~/main/.git; "
+                     "echo 'gitdir: ../main/.git' > .git").ok()
 
     def asked():
-        for where in (".", "docs"):
+        for where in (".", "docs", "sub"):
             if (box.ws / where).is_dir():
                 box.host("git", "status", cwd=box.ws / where)
         return (box.home / "pwned").exists()

@@ -257,6 +257,7 @@ static _Noreturn void broker_main(const struct broker_setup *s, pid_t supervisor
 		.plan = s->plan,
 		.guard = guard_new(a, s->policy),
 		.initial_umask = mask,
+		.umask_task = -1,
 		.supervisor = supervisor,
 	};
 	const struct rlimit no_core = { 0, 0 };

@@ -357,6 +357,8 @@ static int ask_rename(const struct call *c, const struct place *from, const stru
 		return -EXDEV;
 	if (place_holds_bulk(c->b, from) || (exchange && place_holds_bulk(c->b, to)))
 		return -EBUSY;
+	if (!to->root)
+		call_report_outside(c, VIOLATION_RENAME, to);
 	if (from->root)
 		r = call_ask(c, from, exchange ? GUARD_RENAME_TO : GUARD_RENAME_FROM,
 			     exchange ? may_hold_names(to) : directory, VIOLATION_RENAME, ret);
@@ -468,6 +470,7 @@ static int answer(struct call *c)
 		return broker_connect(c);
 	case SYS_umask:
 		c->b->umask_used = true;
+		c->b->umask_tid = 0;
 		return ANSWER_CONTINUE;
 	default:
 		broker_watch(c);

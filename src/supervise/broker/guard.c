@@ -355,17 +355,45 @@ static bool judged_by_content(const char *pattern)
 	return text_starts(pattern, ".git/") && strcmp(pattern, ".git/info/attributes") != 0;
 }
 
+/* A number below 64 for a component, of its first two bytes. */
+static unsigned component_key(const char *s)
+{
+	unsigned second = s[0] && s[1] != '/' ? (unsigned char)s[1] : 0;
+
+	return ((unsigned char)s[0] * 5u + second) % 64;
+}
+
+/* The keys of all components. */
+static uint64_t path_keys(const char *path)
+{
+	uint64_t keys = 0;
+
+	for (const char *s = path; s; s = strchr(s, '/')) {
+		s += *s == '/';
+		keys |= 1ull << component_key(s);
+	}
+	return keys;
+}
+
+/* No component of the path is the pattern's first: so it is with nearly all, and cheap to see. */
+static bool surely_absent(uint64_t keys, const char *pattern)
+{
+	return pattern[0] != '*' && !(keys >> component_key(pattern) & 1);
+}
+
 static void ask_names(const struct guard *g, const struct guard_question *q, const char *path,
 		      struct guard_answer *ret)
 {
 	const char *rest = path + 1;
 	unsigned depth = pattern_length(rest), top = path_depth(q->root);
+	uint64_t keys = path_keys(rest);
 
 	for (size_t i = 0; i < g->p->fs.n_protected; i++) {
 		const struct protected_name *name = &g->p->fs.protected[i];
 		int start;
 
-		if (name->lifted || judged_by_content(name->pattern))
+		if (name->lifted || surely_absent(keys, name->pattern) ||
+		    judged_by_content(name->pattern))
 			continue;
 		start = pattern_start(name->pattern, rest, depth, top);
 		if (start < 0 && q->directory &&

@@ -22,6 +22,10 @@ struct broker {
 	int *bulk; /* the plan's bulk directories as they were at the start, O_PATH */
 	bool umask_used; /* the command has called umask(2) */
 	mode_t initial_umask;
+	/* The umask of the task last asked about, by its number and its directory in /proc. */
+	pid_t umask_tid; /* 0 = none */
+	int umask_task;
+	mode_t umask_known;
 	char reason[160]; /* of the last refused configuration, for its report */
 };
 

@@ -332,19 +332,34 @@ static mode_t parse_octal(const char *s)
 	return v & 0777;
 }
 
+/*
+ * Reading it takes longer than the call it is for, so the last one is remembered: until
+ * somebody calls umask(2), only for a task that no thread shares it with, and only
+ * while the task lives, since nothing is found in the directory of a dead one, even
+ * when its number is in use again.
+ */
 mode_t call_umask(struct call *c)
 {
 	_cleanup_free_ char *status = NULL;
-	char path[32];
+	struct broker *b = c->b;
 	const char *line;
+	char path[16];
 
-	if (!c->b->umask_used)
-		return c->b->initial_umask;
-	(void)snprintf(path, sizeof(path), "%d/status", c->tid);
-	if (fd_read_file(c->b->proc, path, 1 << 16, &status, NULL) < 0)
-		return c->b->initial_umask;
-	line = strstr(status, "Umask:\t");
-	return line ? parse_octal(line + 7) : c->b->initial_umask;
+	if (!b->umask_used)
+		return b->initial_umask;
+	if (b->umask_tid == c->tid && faccessat(b->umask_task, "status", F_OK, 0) == 0)
+		return b->umask_known;
+	b->umask_tid = 0;
+	fd_close(b->umask_task);
+	(void)snprintf(path, sizeof(path), "%d", c->tid);
+	b->umask_task = openat(b->proc, path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (b->umask_task < 0 || fd_read_file(b->umask_task, "status", 1 << 16, &status, NULL) < 0)
+		return b->initial_umask;
+	line = strstr(status, "\nUmask:\t");
+	b->umask_known = line ? parse_octal(line + 8) : b->initial_umask;
+	if (strstr(status, "\nThreads:\t1\n"))
+		b->umask_tid = c->tid;
+	return b->umask_known;
 }
 
 int call_send_fd(const struct call *c, int fd, bool cloexec)

@@ -3,6 +3,7 @@
  * probe list                      the names, one per line
  * probe run KEY=VALUE... NAME...  attempt each: "NAME<TAB>VERDICT<TAB>DETAIL" lines
  * probe attack DIR PATH OP...     change a file in every way there is (attack.c)
+ * probe make BASE NAME...         make a name in every way there is (make.c)
  * probe swap NAME GOOD BAD MS     write through a name that changes (swap.c)
  * probe with-key TEXT PROG...     exec PROG with TEXT in the session keyring
  * probe handle PATH               the file handle of PATH: type and hex bytes
@@ -279,6 +280,8 @@ int main(int argc, char **argv)
 		return command_run(argc - 2, argv + 2);
 	if (!strcmp(command, "attack") && argc > 4)
 		return attack_path(argv[2], argv[3], argv + 4);
+	if (!strcmp(command, "make") && argc > 3)
+		return attack_make(argv[2], argv + 3);
 	if (!strcmp(command, "swap") && argc > 5)
 		return attack_swap(argv[2], argv[3], argv[4], argv[5]);
 	if (!strcmp(command, "with-key") && argc > 3)
@@ -291,7 +294,8 @@ int main(int argc, char **argv)
 		sleep((unsigned)strtoul(argv[2], NULL, 10));
 		return 0;
 	}
-	fputs("usage: probe list | run | attack | swap | with-key | handle | make-shm | hold\n",
+	fputs("usage: probe list | run | attack | make | swap | with-key | handle | make-shm | "
+	      "hold\n",
 	      stderr);
 	return 2;
 }
