@@ -7,6 +7,8 @@
  */
 #pragma once
 
+#include <errno.h>
+
 #include "base/macros.h"
 
 #define ERROR_TEXT_MAX 1016
@@ -19,7 +21,17 @@ struct error {
 
 /* Both return -code; a NULL error is allowed and only loses the text. */
 int error_set(struct error *e, int code, const char *fmt, ...) PRINTF_LIKE(3, 4);
-/* lets the compiler and the analysers see what comes back */
-#define error_set(e, code, ...) ((void)(error_set)((e), (code), __VA_ARGS__), -(code))
+/* An errno of 0 must not turn a failure into a success. */
+static inline int error_code(int code)
+{
+	return code > 0 ? code : EIO;
+}
+/* Lets the compiler and the analysers see that what comes back is negative. */
+#define error_set(e, code, ...)                                                                    \
+	__extension__({                                                                            \
+		const int code_ = error_code(code);                                                \
+		(void)(error_set)((e), code_, __VA_ARGS__);                                        \
+		-code_;                                                                            \
+	})
 /* "fmt: " is put in front of the present text. Returns -e->code. */
 int error_wrap(struct error *e, const char *fmt, ...) PRINTF_LIKE(2, 3);

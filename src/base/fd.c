@@ -4,6 +4,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -84,4 +87,65 @@ int fd_read_file(int dirfd, const char *path, size_t max, char **ret, size_t *re
 		*ret_len = b.len;
 	*ret = TAKE_PTR(b.data);
 	return 0;
+}
+
+union control {
+	struct cmsghdr header; /* for the alignment */
+	char space[CMSG_SPACE(sizeof(int))];
+};
+
+int fd_send(int sock, const void *data, size_t len, int fd)
+{
+	union control control = { .space = { 0 } };
+	struct iovec iov = { .iov_base = (void *)(uintptr_t)data, .iov_len = len };
+	struct msghdr msg = { .msg_iov = &iov,
+			      .msg_iovlen = 1,
+			      .msg_control = control.space,
+			      .msg_controllen = sizeof(control.space) };
+	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
+
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(sizeof(fd));
+	memcpy(CMSG_DATA(c), &fd, sizeof(fd));
+	return sendmsg(sock, &msg, MSG_NOSIGNAL) < 0 ? -errno : 0;
+}
+
+/* First descriptor of the ancillary data: its padding has room for a second one. */
+static int take_first(struct msghdr *msg)
+{
+	int taken = -1;
+
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c)) {
+		size_t n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+			continue;
+		for (size_t i = 0; i < n; i++) {
+			int fd;
+
+			memcpy(&fd, CMSG_DATA(c) + i * sizeof(fd), sizeof(fd));
+			if (taken < 0)
+				taken = fd;
+			else
+				fd_close(fd);
+		}
+	}
+	return taken;
+}
+
+ssize_t fd_receive(int sock, void *data, size_t len, int *ret_fd)
+{
+	union control control;
+	struct iovec iov = { .iov_base = data, .iov_len = len };
+	struct msghdr msg = { .msg_iov = &iov,
+			      .msg_iovlen = 1,
+			      .msg_control = control.space,
+			      .msg_controllen = sizeof(control.space) };
+	ssize_t n = recvmsg(sock, &msg, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+
+	if (n < 0)
+		return -errno;
+	*ret_fd = take_first(&msg);
+	return n;
 }

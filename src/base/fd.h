@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * File descriptors: cleanup, whole reads and writes. Every fd of ours is
- * CLOEXEC; a variable that holds one starts at -1.
+ * File descriptors: cleanup, whole reads and writes, passing them on. Every fd
+ * of ours is CLOEXEC; a variable that holds one starts at -1.
  */
 #pragma once
 
@@ -34,3 +34,11 @@ ssize_t fd_read_full(int fd, void *data, size_t len) NODISCARD;
  * goes to ret_len (may be NULL).
  */
 int fd_read_file(int dirfd, const char *path, size_t max, char **ret, size_t *ret_len) NODISCARD;
+
+/* One message with a descriptor, over a socket that keeps messages apart. 0 or -errno. */
+int fd_send(int sock, const void *data, size_t len, int fd) NODISCARD;
+/*
+ * The next message: its length or -errno, never waiting (-EAGAIN). *ret_fd gets the
+ * descriptor that came with it, or -1; should there be more, they are closed.
+ */
+ssize_t fd_receive(int sock, void *data, size_t len, int *ret_fd) NODISCARD;

@@ -97,7 +97,7 @@ void nearest_try(struct nearest *n, const char *word, const char *candidate)
 {
 	unsigned d = text_distance(word, candidate);
 
-	if (d > NEAREST_MAX || d * 2 > strlen(candidate) || (n->name && n->distance <= d))
+	if (d > NEAREST_MAX || d > strlen(candidate) / 2 || (n->name && n->distance <= d))
 		return;
 	*n = (struct nearest){ candidate, d };
 }

@@ -24,7 +24,7 @@ int source_wrap(const struct source *s, const struct node *n, const char *key, s
 	return error_wrap(e, "%s: %s", s->file, key);
 }
 
-int source_fail(const struct source *s, const struct node *n, const char *key, struct error *e,
+int(source_fail)(const struct source *s, const struct node *n, const char *key, struct error *e,
 		const char *fmt, ...)
 {
 	char what[ERROR_TEXT_MAX];

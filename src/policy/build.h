@@ -62,6 +62,8 @@ struct origin source_origin(const struct source *s, const struct node *n);
 /* "FILE:LINE:COL: KEY: what", or "--option: KEY: what" */
 int source_fail(const struct source *s, const struct node *n, const char *key, struct error *e,
 		const char *fmt, ...) PRINTF_LIKE(5, 6);
+/* Always -EINVAL: the analysers should know. */
+#define source_fail(...) ((void)(source_fail)(__VA_ARGS__), -EINVAL)
 /* The same around a message that is in e already. */
 int source_wrap(const struct source *s, const struct node *n, const char *key, struct error *e);
 void builder_note(struct builder *b, const struct origin *o, const char *fmt, ...)

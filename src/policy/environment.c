@@ -261,23 +261,23 @@ struct list {
 	size_t n;
 };
 
-/* Index of NAME=..., or -1. len counts the '='. */
-static int list_find(const struct list *l, const char *entry, size_t len)
+/* Where NAME=... stands, or NULL. len counts the '='. */
+static char **list_find(const struct list *l, const char *entry, size_t len)
 {
 	for (size_t i = 0; i < l->n; i++) {
 		if (strncmp(l->v[i], entry, len) == 0)
-			return (int)i;
+			return &l->v[i];
 	}
-	return -1;
+	return NULL;
 }
 
 static void list_set(struct list *l, const char *name, const char *value)
 {
 	char *entry = arena_printf(l->a, "%s=%s", name, value);
-	int i = list_find(l, entry, strlen(name) + 1);
+	char **old = list_find(l, entry, strlen(name) + 1);
 
-	if (i >= 0)
-		l->v[i] = entry;
+	if (old)
+		*old = entry;
 	else
 		*ARENA_PUSH(l->a, l->v, l->n) = entry;
 }
@@ -291,7 +291,7 @@ static void inherit(const struct policy *p, struct list *l, const char *entry,
 	if (!eq || eq == entry)
 		return;
 	/* programs disagree on which of two counts: the first, as in the C library */
-	if (list_find(l, entry, (size_t)(eq - entry) + 1) >= 0)
+	if (list_find(l, entry, (size_t)(eq - entry) + 1))
 		return;
 	name = arena_strndup(l->a, entry, (size_t)(eq - entry));
 	why = why_dropped(p, name, eq + 1);

@@ -39,13 +39,13 @@ int node_string(const struct source *s, const char *key, const struct node *n, c
 static int parse_bool(const struct source *s, const struct setting *row, const struct node *n,
 		      struct value *ret, struct error *e)
 {
-	char first = n->text ? ascii_lower(*n->text) : '\0';
+	bool text = n->kind == NODE_TEXT;
 
-	if (n->kind != NODE_BOOL && !(n->kind == NODE_TEXT && (strcmp(n->text, "true") == 0 ||
-							       strcmp(n->text, "false") == 0)))
+	if (n->kind != NODE_BOOL &&
+	    !(text && (strcmp(n->text, "true") == 0 || strcmp(n->text, "false") == 0)))
 		return source_fail(s, n, row->key, e, "must be true or false%s",
 				   n->kind == NODE_STRING ? ", without quotes" : "");
-	ret->u = first == 't';
+	ret->u = ascii_lower(*n->text) == 't';
 	return 0;
 }
 

@@ -178,45 +178,13 @@ static int handle(struct proxy *p, struct message *m, struct error *e)
 	return error_set(e, EINVAL, "unknown command");
 }
 
-/* First fd of the ancillary data; any others are closed. */
-static int take_fds(struct msghdr *m)
-{
-	int taken = -1;
-
-	for (struct cmsghdr *h = CMSG_FIRSTHDR(m); h; h = CMSG_NXTHDR(m, h)) {
-		size_t n = (h->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-
-		if (h->cmsg_level != SOL_SOCKET || h->cmsg_type != SCM_RIGHTS)
-			continue;
-		for (size_t i = 0; i < n; i++) {
-			int fd;
-
-			memcpy(&fd, CMSG_DATA(h) + i * sizeof(int), sizeof(fd));
-			if (taken < 0)
-				taken = fd;
-			else
-				fd_close(fd);
-		}
-	}
-	return taken;
-}
-
 /* 1 = a message, 0 = none now, -errno = the supervisor is gone. */
 static int receive(int fd, struct message *ret)
 {
-	_Alignas(struct cmsghdr) char control[CMSG_SPACE(4 * sizeof(int))];
-	struct iovec iov = { .iov_base = ret->text, .iov_len = PROXY_CONTROL_MAX };
-	struct msghdr m = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = control,
-		.msg_controllen = sizeof(control),
-	};
-	ssize_t n = recvmsg(fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	ssize_t n = fd_receive(fd, ret->text, PROXY_CONTROL_MAX, &ret->fd);
 
 	if (n < 0)
-		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
-	ret->fd = take_fds(&m);
+		return n == -EAGAIN || n == -EINTR ? 0 : (int)n;
 	ret->text[n] = '\0';
 	/* a datagram of no bytes and no fd is how a seqpacket socket shows its end */
 	return n == 0 && ret->fd < 0 ? -EPIPE : 1;

@@ -135,8 +135,8 @@ static void add_places(struct compiler *c)
 
 	add_place(c, "/dev", MOUNT_DEV, 0, "devices");
 	add_place(c, "/proc", MOUNT_PROC, 0, "processes");
-	/* for others than root the permissions there are enough */
-	for (size_t i = 0; c->facts->uid == 0 && i < ARRAY_LEN(revealing); i++)
+	/* for others than root the permissions are enough in all but the first */
+	for (size_t i = 0; i < (c->facts->uid == 0 ? ARRAY_LEN(revealing) : 1); i++)
 		add_place(c, revealing[i], MOUNT_HIDE_DIR, 0, "kernel internals");
 	/* sockets of services live here, and a read-only mount does not stop connect(2) */
 	add_place(c, "/run", MOUNT_PRIVATE, 0755, "sockets of the host's services");
@@ -849,12 +849,45 @@ static int choose_guarding(struct compiler *c)
 	return 0;
 }
 
+/*
+ * Being in a hidden directory does not open it: the built-in rule that makes the working directory
+ * writable is no reason to show a secret.
+ */
+static int check_cwd(struct compiler *c)
+{
+	const char *cwd = c->p->cwd;
+	const struct path_rule *hidden = NULL;
+
+	for (size_t i = 0; i < c->p->fs.rules.n; i++) {
+		const struct path_rule *r = &c->p->fs.rules.v[i];
+
+		if (r->access == ACCESS_READ && r->verdict == VERDICT_DENY &&
+		    (r->glob ? pattern_covers(r->real, cwd) : path_within(cwd, r->real)) &&
+		    (!hidden || path_depth(r->real) >= path_depth(hidden->real)))
+			hidden = r;
+	}
+	for (size_t i = 0; hidden && i < c->p->fs.rules.n; i++) {
+		const struct path_rule *r = &c->p->fs.rules.v[i];
+
+		if (r->verdict == VERDICT_ALLOW && r->origin.layer != LAYER_DEFAULT && !r->glob &&
+		    !hidden->locked && path_within(cwd, r->real) &&
+		    path_depth(r->real) >= path_depth(hidden->real))
+			return 0;
+	}
+	if (!hidden)
+		return 0;
+	return error_set(
+		c->e, EACCES,
+		"the working directory %s is hidden by %s: use --chdir DIR or --allow-read "
+		"%s",
+		cwd, rule_text(c, hidden), cwd);
+}
+
 int plan_compile(struct arena *a, const struct policy *p, const struct plan_facts *facts,
 		 const struct view *view, const struct plan **ret, struct error *e)
 {
 	struct plan *plan = arena_alloc(a, sizeof(*plan));
 	struct compiler c = { .a = a, .p = p, .facts = facts, .view = view, .plan = plan, .e = e };
-	struct decision d;
 	int r;
 
 	plan->uid = facts->uid;
@@ -880,12 +913,9 @@ int plan_compile(struct arena *a, const struct policy *p, const struct plan_fact
 	r = choose_guarding(&c);
 	if (r < 0)
 		return r;
-	policy_decide_path(p, ACCESS_READ, p->cwd, &d);
-	if (d.verdict == VERDICT_DENY)
-		return error_set(e, EACCES,
-				 "the working directory %s is hidden by %s: use --chdir DIR or "
-				 "--allow-read %s",
-				 p->cwd, d.rule ? rule_text(&c, d.rule) : d.reason, p->cwd);
+	r = check_cwd(&c);
+	if (r < 0)
+		return r;
 	r = compile_mounts(&c);
 	if (r < 0)
 		return r;

@@ -108,6 +108,8 @@ void plan_gather_facts(struct arena *a, char *const *environ_in, struct plan_fac
  * directory is created where its parent exists.
  */
 int plan_prepare(const struct policy *p, struct error *e) NODISCARD;
+/* Is there anything to create? */
+bool plan_must_prepare(const struct policy *p);
 
 void plan_print(const struct plan *plan, struct buf *out);
 void plan_print_json(const struct plan *plan, struct buf *out);

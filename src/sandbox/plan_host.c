@@ -55,6 +55,15 @@ static int check_parent(const char *path)
 	return faccessat(AT_FDCWD, parent, W_OK | X_OK, AT_EACCESS) < 0 ? -errno : 0;
 }
 
+bool plan_must_prepare(const struct policy *p)
+{
+	for (size_t i = 0; i < p->fs.rules.n; i++) {
+		if (wants_directory(&p->fs.rules.v[i]))
+			return true;
+	}
+	return false;
+}
+
 int plan_prepare(const struct policy *p, struct error *e)
 {
 	for (unsigned pass = 0; pass < 2; pass++) {

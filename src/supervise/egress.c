@@ -45,29 +45,6 @@ static void write_config(struct buf *b, const struct policy *p)
 		buf_printf(b, "noProxy %s\n", n->parent_no_proxy);
 }
 
-static int send_with_fd(int sock, const char *text, int fd)
-{
-	struct iovec data = { .iov_base = NULL, .iov_len = strlen(text) };
-	union {
-		struct cmsghdr header;
-		char space[CMSG_SPACE(sizeof(int))];
-	} control = { 0 };
-	struct msghdr msg = { .msg_iov = &data,
-			      .msg_iovlen = 1,
-			      .msg_control = control.space,
-			      .msg_controllen = sizeof(control.space) };
-	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
-	char copy[64];
-
-	text_copy(copy, sizeof(copy), text);
-	data.iov_base = copy;
-	c->cmsg_level = SOL_SOCKET;
-	c->cmsg_type = SCM_RIGHTS;
-	c->cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(c), &fd, sizeof(fd));
-	return sendmsg(sock, &msg, MSG_NOSIGNAL) < 0 ? -errno : 0;
-}
-
 static int send_config(int control, const struct policy *p)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(BUF_MAX_TEXT);
@@ -80,7 +57,7 @@ static int send_config(int control, const struct policy *p)
 	r = b.overflow ? -EFBIG : fd_write_all(memory, buf_str(&b), b.len);
 	if (r == 0 && lseek(memory, 0, SEEK_SET) < 0)
 		r = -errno;
-	return r < 0 ? r : send_with_fd(control, "config", memory);
+	return r < 0 ? r : fd_send(control, "config", strlen("config"), memory);
 }
 
 /* In the child. A clean environment: nothing of the caller's steers the proxy. */
@@ -144,11 +121,11 @@ int egress_add_listener(const struct egress *x, int role, int fd)
 		char text[64];
 
 		(void)snprintf(text, sizeof(text), "forward 127.0.0.1:%d", role - EGRESS_FORWARD);
-		return send_with_fd(x->control, text, fd);
+		return fd_send(x->control, text, strlen(text), fd);
 	}
 	if (role < 0 || role >= EGRESS_ROLE_MAX_)
 		return -EINVAL;
-	return send_with_fd(x->control, words[role], fd);
+	return fd_send(x->control, words[role], strlen(words[role]), fd);
 }
 
 /* The string value of a key in the proxy's one-line records; "" when missing. */

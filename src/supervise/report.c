@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "supervise/report.h"
 
+#include <fcntl.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/json.h"
 #include "base/text.h"
@@ -107,6 +109,17 @@ const struct report_entry *report_add(struct report *r, const struct policy *p, 
 		.count = 1,
 	};
 	return e;
+}
+
+void report_prune(struct report *r)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < r->n_later; i++) {
+		if (faccessat(AT_FDCWD, r->later[i].target, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+			r->later[kept++] = r->later[i];
+	}
+	r->n_later = kept;
 }
 
 static const char *phrase_of(const char *kind)

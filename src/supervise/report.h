@@ -42,6 +42,9 @@ struct run_result;
 const struct report_entry *report_add(struct report *r, const struct policy *p, const char *command,
 				      const struct violation *v);
 
+/* Forget what is said to run later but is gone by now. */
+void report_prune(struct report *r);
+
 /* "denied write to /etc/hosts — outside the writable directories (allow with: ...)" */
 void report_describe(const struct report_entry *entry, struct buf *out);
 

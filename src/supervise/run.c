@@ -254,32 +254,19 @@ static int take_descriptor(struct run *run, int fd, size_t len)
 /* A struct error, or a descriptor, or the end. */
 static bool on_error(struct run *run, struct pollfd *fd)
 {
-	struct iovec data = { &run->failure, sizeof(run->failure) };
-	union {
-		struct cmsghdr header;
-		char space[CMSG_SPACE(sizeof(int))];
-	} control = { 0 };
-	struct msghdr msg = { .msg_iov = &data,
-			      .msg_iovlen = 1,
-			      .msg_control = control.space,
-			      .msg_controllen = sizeof(control.space) };
-	ssize_t n = recvmsg(run->child.errors, &msg, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-	const struct cmsghdr *c = n > 0 ? CMSG_FIRSTHDR(&msg) : NULL;
+	_cleanup_fd_ int descriptor = -1;
+	ssize_t n = fd_receive(run->child.errors, &run->failure, sizeof(run->failure), &descriptor);
 
-	if (c && c->cmsg_type == SCM_RIGHTS) {
-		int listener;
-
-		memcpy(&listener, CMSG_DATA(c), sizeof(listener));
-		if (take_descriptor(run, listener, (size_t)n) < 0) {
+	if (n > 0 && descriptor >= 0) {
+		if (take_descriptor(run, descriptor, (size_t)n) < 0) {
 			run->failed = true;
 			(void)sys_pidfd_send_signal(run->child.pidfd, SIGKILL);
 		}
-		fd_close(listener);
 		return true;
 	}
 	if (n == sizeof(run->failure))
 		run->failed = true;
-	else if (n < 0 && (errno == EAGAIN || errno == EINTR))
+	else if (n == -EAGAIN || n == -EINTR)
 		return false;
 	fd->fd = -1; /* the end, or all that will come */
 	return false;
@@ -476,6 +463,7 @@ static int supervise(struct run *run, const sigset_t *mask, struct run_result *r
 		*e = run->failure;
 		return -e->code;
 	}
+	report_prune(req->report);
 	fill_result(run, &usage, started, ret);
 	return 0;
 }
@@ -492,6 +480,16 @@ static const char *join_words(struct arena *a, char *const *argv)
 	return arena_strdup(a, buf_str(&b));
 }
 
+/* Missing directories are made, and then looked at for real. */
+static int compile_prepared(struct run *run, struct arena *a, struct plan_facts *facts,
+			    struct error *e)
+{
+	int r = plan_prepare(run->req->policy, e);
+
+	facts->dry = false;
+	return r < 0 ? r : plan_compile(a, run->req->policy, facts, &path_host_view, &run->plan, e);
+}
+
 int run_command(const struct run_request *req, struct run_result *ret, struct error *e)
 {
 	_cleanup_arena_ struct arena *a = arena_new();
@@ -505,13 +503,17 @@ int run_command(const struct run_request *req, struct run_result *ret, struct er
 			   .reports = { -1, -1 } };
 	struct plan_facts facts;
 	sigset_t old, blocked;
-	int r = plan_prepare(req->policy, e);
+	int r;
 
-	if (r < 0)
-		return r;
+	/* a caller that ignores it would make the kernel swallow the exit status */
+	(void)signal(SIGCHLD, SIG_DFL);
 	plan_gather_facts(a, req->environ_in, &facts);
 	facts.watch = req->report_reads;
+	/* everything is judged before the first directory is made */
+	facts.dry = true;
 	r = plan_compile(a, req->policy, &facts, &path_host_view, &run.plan, e);
+	if (r == 0 && plan_must_prepare(req->policy))
+		r = compile_prepared(&run, a, &facts, e);
 	if (r < 0)
 		return r;
 	for (size_t i = 0; req->note && i < run.plan->notes.n; i++)

@@ -143,7 +143,8 @@ static void *rename_flipping(void *arg)
 
 static void *swap_descriptors(void *arg)
 {
-	int safe = open("src", O_PATH | O_DIRECTORY), target = open(".claude", O_PATH | O_DIRECTORY);
+	int safe = open("src", O_PATH | O_DIRECTORY),
+	    target = open(".claude", O_PATH | O_DIRECTORY);
 
 	while (running()) {
 		dup2(safe, SWAPPED);
@@ -249,7 +250,8 @@ static void *swap_symlink(void *arg)
 		(void)symlink("../.claude", "src/sl");
 		spoil(open("src/sl/settings.json", O_WRONLY | O_CREAT, 0644));
 		spoil(open("/proc/self/cwd/.claude/settings.json", O_WRONLY | O_CREAT, 0644));
-		spoil(open("/proc/self/root/../proc/self/cwd/src/.envrc", O_WRONLY | O_CREAT, 0644));
+		spoil(open("/proc/self/root/../proc/self/cwd/src/.envrc", O_WRONLY | O_CREAT,
+			   0644));
 		unlink("old/deep/settings.json");
 	}
 	return arg;
@@ -257,9 +259,11 @@ static void *swap_symlink(void *arg)
 
 static void *unnamed_files(void *arg)
 {
-	static const char *const to[] = { "src/.envrc",    ".claude/settings.json", "src/.bashrc",
-					  ".git/config",   ".git/hooks/pre-commit", ".git/commondir",
-					  "old/deep/.mcp.json" };
+	static const char *const to[] = {
+		"src/.envrc",        ".claude/settings.json", "src/.bashrc",
+		".git/config",       ".git/hooks/pre-commit", ".git/commondir",
+		"old/deep/.mcp.json"
+	};
 	char path[64];
 
 	for (unsigned i = 0; running(); i++) {

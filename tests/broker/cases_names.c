@@ -197,7 +197,8 @@ static int try_bind(const char *path, size_t len)
 
 static void sockets(void)
 {
-	const size_t all = sizeof(struct sockaddr_un), head = offsetof(struct sockaddr_un, sun_path);
+	const size_t all = sizeof(struct sockaddr_un),
+		     head = offsetof(struct sockaddr_un, sun_path);
 	struct sockaddr_un a = { .sun_family = AF_UNIX }, b = { 0 };
 	socklen_t len = sizeof(b);
 	char absolute[PATH_MAX];
@@ -224,7 +225,7 @@ static void sockets(void)
 	strcpy(a.sun_path, "b7");
 	T(bind(93, (struct sockaddr *)&a, sizeof(a)));
 	T(bind(0, (struct sockaddr *)&a, sizeof(a)));
-	fd = socket(AF_UNIX, SOCK_DGRAM, 0);
+	fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
 	T(bind(fd, (struct sockaddr *)8, sizeof(a)));
 	T(bind(fd, (struct sockaddr *)&a, sizeof(a)));
 	getsockname(fd, (struct sockaddr *)&b, &len);

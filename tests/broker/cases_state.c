@@ -265,7 +265,8 @@ static void signals(void)
 	}
 	setitimer(ITIMER_PROF, &never, NULL);
 	sigaction(SIGPROF, &old, NULL);
-	line("%d done, %d wrong, %d missing, signals %s", done, wrong, missing, ticks ? "came" : "?");
+	line("%d done, %d wrong, %d missing, signals %s", done, wrong, missing,
+	     ticks ? "came" : "?");
 }
 
 void cases_state(void)

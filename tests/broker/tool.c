@@ -33,11 +33,14 @@ int main(int argc, char **argv)
 	if (strcmp(way, "plain") == 0)
 		return make(AT_FDCWD, argv[2]);
 	if (strcmp(way, "thread") == 0)
-		return pthread_create(&t, NULL, in_thread, argv[2]) || pthread_join(t, &made) || !made;
+		return pthread_create(&t, NULL, in_thread, argv[2]) || pthread_join(t, &made) ||
+		       !made;
 	if (strcmp(way, "at") == 0) /* DIRECTORY NAME */
 		return make(open(argv[2], O_PATH | O_DIRECTORY), argv[3]);
-	if (strcmp(way, "cwd") == 0) /* DIRECTORY NEW-NAME NAME: the directory is renamed around us */
-		return chdir(argv[2]) < 0 || rename(argv[3], argv[4]) < 0 || make(AT_FDCWD, argv[5]);
+	if (strcmp(way, "cwd") ==
+	    0) /* DIRECTORY NEW-NAME NAME: the directory is renamed around us */
+		return chdir(argv[2]) < 0 || rename(argv[3], argv[4]) < 0 ||
+		       make(AT_FDCWD, argv[5]);
 	if (strcmp(way, "unnamed") == 0) {
 		int fd = open(".", O_RDWR | O_TMPFILE, 0644);
 

@@ -16,7 +16,7 @@ import pytest
 import ambit_test
 from ambit_test import AMBIT, mount_table, processes_with, wait_until
 
-# --- K1: typing into the caller's terminal ------------------------------------------------
+# --- K1: typing into the caller's terminal -----------------------------------
 
 
 def injected(box, argv):
@@ -69,7 +69,7 @@ def test_console_requests(box, probe, probe_name):
             assert f"{probe_name}\topen" in out, out + err
 
 
-# --- K2: a 32-bit program ------------------------------------------------------------------
+# --- K2: a 32-bit program ----------------------------------------------------
 
 # write(1, "ia32\n", 5); exit(0) with int 0x80, behind a minimal ELF32 header
 CODE32 = bytes.fromhex("b804000000bb01000000b974800408ba05000000cd80b80100000031dbcd80")
@@ -99,7 +99,7 @@ def test_32_bit_program(box):
     assert r.code != 0 and "ia32" not in r.out, r
 
 
-# --- K10: set-user-ID programs and file capabilities ------------------------------------------
+# --- K10: set-user-ID programs and file capabilities -------------------------
 
 
 @pytest.fixture
@@ -146,7 +146,7 @@ def test_su_and_sudo(box):
     assert {int(fields[k], 16) for k in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")} == {0}
 
 
-# --- K11: signals -------------------------------------------------------------------------------
+# --- K11: signals ------------------------------------------------------------
 
 
 def in_own_namespace(box):
@@ -181,7 +181,7 @@ def test_terminal_signals_stay_inside(box):
     assert "after" in r.out and r.code == 3, r
 
 
-# --- K12, K18: nothing stays behind ----------------------------------------------------------------
+# --- K12, K18: nothing stays behind ------------------------------------------
 
 DAEMON = """
 (setsid sh -c 'sleep 77.%(mark)s & sleep 77.%(mark)s' </dev/null >/dev/null 2>&1 &)
@@ -252,7 +252,7 @@ def test_closed_output(box):
         assert wait_until(lambda: child.process.poll() is not None, 5)
 
 
-# --- K14: honest exit codes -----------------------------------------------------------------------
+# --- K14: honest exit codes --------------------------------------------------
 
 
 @pytest.mark.parametrize("script, code", [
@@ -273,7 +273,7 @@ def test_exit_code_when_the_caller_ignores_children(box):
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGCHLD})
 
-    r = box.sh("exit 42", preexec_fn=ignore, timeout=10)
+    r = box.sh("exit 42", preexec_fn=ignore, timeout=5)
     assert r.code == 42, r
 
 
@@ -294,7 +294,7 @@ def test_closed_standard_streams(box):
     assert len(links) == 3 and set(links) <= {"none", "/dev/null", str(box.ws / "links")}, links
 
 
-# --- K15: the caller's environment -------------------------------------------------------------------
+# --- K15: the caller's environment -------------------------------------------
 
 HOOKS = {
     "LD_PRELOAD": "{lib}", "LD_AUDIT": "{lib}", "LD_LIBRARY_PATH": "{dir}", "BASH_ENV": "{sh}",
@@ -339,7 +339,7 @@ def test_loader_hooks(box):
     assert not flag.exists()
 
 
-# --- K16: arguments and variables that look like something else -----------------------------------------
+# --- K16: arguments and variables that look like something else --------------
 
 
 def test_argument_injection(box):
@@ -378,7 +378,7 @@ def test_variables_with_newlines(box):
     assert "A=1\nLD_PRELOAD=/evil" in r.out.split("\0")
 
 
-# --- K17: large inputs --------------------------------------------------------------------------------
+# --- K17: large inputs -------------------------------------------------------
 
 
 def test_large_arguments(box):
@@ -402,7 +402,7 @@ def test_many_rules(box):
     assert (r.code == 0 and "end" in r.out) or (r.code == 125 and r.err), r
 
 
-# --- K13: limits ------------------------------------------------------------------------------------
+# --- K13: limits -------------------------------------------------------------
 
 
 @pytest.mark.parametrize("option", [["--pids", "20"], ["--memory", "64m"], ["--cpu", "0.5"],
@@ -430,7 +430,7 @@ def test_limits_hold_or_refuse(box, option):
     assert "limit" in r.err, r
 
 
-# --- network modes of later versions ----------------------------------------------------------------
+# --- network modes of later versions -----------------------------------------
 
 
 @pytest.mark.parametrize("options", [["--allow-domain", "allowed.test"],
@@ -469,7 +469,7 @@ def test_ports_hold_or_refuse(box, option):
             assert r.code == 125 and r.err, r
 
 
-# --- K23: nested ---------------------------------------------------------------------------------------
+# --- K23: nested -------------------------------------------------------------
 
 
 def nested(box, *options, inner=("sh", "-c", "cat ~/.ssh/id; echo x > ~/escaped; echo end")):
@@ -508,7 +508,7 @@ def test_off_switches_from_inside(box):
     assert not (box.home / ".local/state/ambit").exists()
 
 
-# --- K24, K22 as root, and what is left of N -------------------------------------------------------------
+# --- K24, K22 as root, and what is left of N ---------------------------------
 
 
 def test_break_network(box, worlds):

@@ -102,10 +102,18 @@ class World:
         self.probe = box.write("probe", probe.read_bytes(), 0o755)
         self.token = "TOKEN" + secrets.token_hex(12)
         self.lines, self.output = {}, ""
-        self._files()
-        self._listeners()
-        self._ipc()
-        self._victims()
+        self.ear, self.sockets, self.victims = Listener(), {}, []
+        self.shm_key = secrets.randbelow(1 << 30) + 1
+        self.posix_shm = Path(f"/dev/shm/ambit-canary-{self.token[-8:]}")
+        self.mqueue = f"/ambit-canary-{self.token[-8:]}"
+        try:
+            self._files()
+            self._listeners()
+            self._ipc()
+            self._victims()
+        except BaseException:
+            self.close()
+            raise
 
     # --- making it ---
 
@@ -135,7 +143,7 @@ class World:
             return None
 
     def _listeners(self):
-        ear = self.ear = Listener()
+        ear = self.ear
         self.port = self._one_port(ear)
         name = f"ambit-canary-{os.getpid()}-{self.token[-6:]}"
         run = "/run" if os.access("/run", os.W_OK) else f"/run/user/{os.getuid()}"
@@ -167,12 +175,9 @@ class World:
         raise RuntimeError("no free port")
 
     def _ipc(self):
-        self.shm_key = secrets.randbelow(1 << 30) + 1
         self.box.host(self.probe, "make-shm", str(self.shm_key), self.token).ok()
-        self.posix_shm = Path(f"/dev/shm/ambit-canary-{self.token[-8:]}")
         self.posix_shm.write_text(self.token)
         self.posix_shm.chmod(0o666)
-        self.mqueue = f"/ambit-canary-{self.token[-8:]}"
         small = (ctypes.c_long * 8)(0, 1, 16)  # one message: a user has little room for queues
         q = LIBC.mq_open(self.mqueue.encode(), os.O_CREAT | os.O_RDWR, 0o666, small)
         assert q >= 0, os.strerror(ctypes.get_errno())

@@ -60,8 +60,10 @@ static void test_keys(void **state)
 static void test_reading(void **state)
 {
 	(void)state;
-	DENY("[user] name = x\n[core] fsmonitor = y\n", "core.fsmonitor"); /* on the header's line */
-	DENY("[user]\nname = a # b \\\nfsmonitor = x\n", "user.fsmonitor"); /* comments do not go on */
+	DENY("[user] name = x\n[core] fsmonitor = y\n",
+	     "core.fsmonitor"); /* on the header's line */
+	DENY("[user]\nname = a # b \\\nfsmonitor = x\n",
+	     "user.fsmonitor"); /* comments do not go on */
 	ALLOW("[user]\nname = a \\\nfsmonitor = x\n"); /* but values do */
 	DENY("[user]\nname = \"a\\\\\"\n[core]\npager=x\n", "core.pager");
 	DENY("[user]\nname = a\r\n[core]\r\npager = x\r\n", "core.pager");
@@ -88,7 +90,8 @@ static void test_changes(void **state)
 	(void)state;
 	assert_int_equal(check(old, old, NULL), 0);
 	/* what the user has is kept or removed, moved, and new harmless keys added */
-	assert_int_equal(check(old, "[alias]\nst=status\n[core]\npager=less\nbare=true\n", NULL), 0);
+	assert_int_equal(check(old, "[alias]\nst=status\n[core]\npager=less\nbare=true\n", NULL),
+			 0);
 	assert_int_equal(check(old, "[core]\n", NULL), 0);
 	assert_int_equal(check(old, "[core]\npager = evil\n", "core.pager"), -EACCES);
 	/* once is not twice: git runs what comes last */
@@ -101,14 +104,36 @@ static void test_changes(void **state)
 static void test_urls(void **state)
 {
 	static const char *const fine[] = {
-		"https://example.org/x.git", "http://u@h:8080/x", "ssh://git@host:22/x",
-		"git://h/x", "file:///srv/x", "git@github.com:a/b.git", "host:path", "../x", "/srv/x",
-		"./a:b", "origin", ".", "ssh+git://h/x", "",
+		"https://example.org/x.git",
+		"http://u@h:8080/x",
+		"ssh://git@host:22/x",
+		"git://h/x",
+		"file:///srv/x",
+		"git@github.com:a/b.git",
+		"host:path",
+		"../x",
+		"/srv/x",
+		"./a:b",
+		"origin",
+		".",
+		"ssh+git://h/x",
+		"",
 	};
 	static const char *const bad[] = {
-		"ext::sh -c x", "foo::bar", "a::b", "-oProxyCommand=x", "ssh://-oProxyCommand=x/y",
-		"ssh://u@-oProxyCommand=x/y", "-x:y", "u@-x:y", "javascript://x", "ext://x", "HTTP+x://y",
-		"https://h\n/x", "ssh://u@-h:22/x", "--upload-pack=x",
+		"ext::sh -c x",
+		"foo::bar",
+		"a::b",
+		"-oProxyCommand=x",
+		"ssh://-oProxyCommand=x/y",
+		"ssh://u@-oProxyCommand=x/y",
+		"-x:y",
+		"u@-x:y",
+		"javascript://x",
+		"ext://x",
+		"HTTP+x://y",
+		"https://h\n/x",
+		"ssh://u@-h:22/x",
+		"--upload-pack=x",
 	};
 
 	(void)state;
@@ -138,8 +163,10 @@ static void test_worktree(void **state)
 	assert_int_equal(gitconfig_check(NULL, "[core]\nworktree=../../../s\n", &module, &f), 0);
 	assert_int_equal(gitconfig_check(NULL, "[core]\nworktree=../../../a/s\n", &module, &f), 0);
 	/* outside, the whole project, hidden directories, absolute */
-	assert_int_equal(gitconfig_check(NULL, "[core]\nworktree=../../../../x\n", &module, &f), -EACCES);
-	assert_int_equal(gitconfig_check(NULL, "[core]\nworktree=../../..\n", &module, &f), -EACCES);
+	assert_int_equal(gitconfig_check(NULL, "[core]\nworktree=../../../../x\n", &module, &f),
+			 -EACCES);
+	assert_int_equal(gitconfig_check(NULL, "[core]\nworktree=../../..\n", &module, &f),
+			 -EACCES);
 	assert_int_equal(gitconfig_check(NULL, "[core]\nworktree=../../../.vscode\n", &module, &f),
 			 -EACCES);
 	assert_int_equal(gitconfig_check(NULL, "[core]\nworktree=../x\n", &module, &f), -EACCES);

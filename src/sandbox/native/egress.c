@@ -318,7 +318,7 @@ static int send_listener(int sock, int role, int fd)
 {
 	struct egress_message text = { .magic = EGRESS_MAGIC, .role = role };
 
-	return native_send_fd(sock, &text, sizeof(text), fd);
+	return fd_send(sock, &text, sizeof(text), fd);
 }
 
 static int set_option(int fd, int level, int option)

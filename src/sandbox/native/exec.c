@@ -37,6 +37,25 @@ static void take_terminal(int tty)
 	(void)sigprocmask(SIG_SETMASK, &old, NULL);
 }
 
+/*
+ * A directory on 0, 1 or 2 would be a door to the host's own tree, past all mounts; an O_PATH
+ * descriptor likewise. Nobody reads from or writes to one.
+ */
+static void close_doors(void)
+{
+	for (int fd = 0; fd <= 2; fd++) {
+		struct stat st;
+		int flags = fcntl(fd, F_GETFL), null;
+
+		if (flags < 0 || fstat(fd, &st) < 0 || (!S_ISDIR(st.st_mode) && !(flags & O_PATH)))
+			continue;
+		null = open("/dev/null", O_RDWR | O_CLOEXEC);
+		if (null < 0 || dup2(null, fd) < 0)
+			_exit(125);
+		fd_close(null);
+	}
+}
+
 static int load_filter(const struct plan *plan, int sock, struct error *e)
 {
 	bool notify = plan->n_guarded > 0;
@@ -58,7 +77,7 @@ static int load_filter(const struct plan *plan, int sock, struct error *e)
 		return error_set(e, -r, "cannot load the system call filter: %s", strerror(-r));
 	if (!notify)
 		return 0;
-	n = native_send_fd(sock, &(char){ NATIVE_LISTENER }, 1, r);
+	n = fd_send(sock, &(char){ NATIVE_LISTENER }, 1, r);
 	fd_close(r);
 	return n < 0 ? error_set(e, -n, "cannot reach the supervisor: %s", strerror(-n)) : 0;
 }
@@ -155,6 +174,7 @@ _Noreturn void native_exec(const struct plan *plan, const struct native_command 
 
 	(void)umask(mask);
 	take_terminal(cmd->tty);
+	close_doors();
 	/* nothing of the caller's but 0-2 reaches the command, not even across a failed exec */
 	if (errors != 3 && dup3(errors, 3, O_CLOEXEC) < 0)
 		_exit(125);

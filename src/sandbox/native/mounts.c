@@ -235,6 +235,14 @@ static int step_dev(struct executor *x, size_t i)
  */
 static int step_proc(struct executor *x, size_t i)
 {
+	/* names of keys that are shared with the host; pages of the whole machine */
+	static const struct {
+		const char *path;
+		bool root_only;
+	} secrets[] = { { "/proc/keys", false },
+			{ "/proc/kpagecount", true },
+			{ "/proc/kpageflags", true },
+			{ "/proc/kpagecgroup", true } };
 	const char *path = x->plan->mounts[i].path;
 
 	if (mount("proc", path, "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC | MS_RDONLY, NULL) < 0)
@@ -242,9 +250,16 @@ static int step_proc(struct executor *x, size_t i)
 				 errno == EPERM ? " (parts of the host's /proc are masked, as in a "
 						  "container)"
 						: "");
-	/* names of keys in keyrings of the user, shared with the host */
-	if (faccessat(AT_FDCWD, "/proc/keys", F_OK, AT_SYMLINK_NOFOLLOW) == 0)
-		return attach_scratch(x, "none", ATTR_SEALED, "/proc/keys");
+	for (size_t k = 0; k < ARRAY_LEN(secrets); k++) {
+		int r = 0;
+
+		if (secrets[k].root_only && x->plan->uid != 0)
+			continue;
+		if (faccessat(AT_FDCWD, secrets[k].path, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+			r = attach_scratch(x, "none", ATTR_SEALED, secrets[k].path);
+		if (r < 0)
+			return r;
+	}
 	return 0;
 }
 

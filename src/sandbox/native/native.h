@@ -63,8 +63,6 @@ enum native_descriptor {
 	NATIVE_MOUNT_NS = 'm',
 };
 
-int native_send_fd(int sock, const void *text, size_t len, int fd);
-
 /* Inside the child; all return -errno with the error set. */
 int native_mounts(const struct plan *plan, struct error *e) NODISCARD;
 int native_landlock(const struct plan *plan, struct error *e) NODISCARD;

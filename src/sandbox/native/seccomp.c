@@ -322,12 +322,12 @@ enum seccomp_arch seccomp_native_arch(void)
 
 int seccomp_load(const struct sock_filter *filter, size_t count, unsigned int flags)
 {
-	struct sock_fprog program = { .len = (unsigned short)count };
+	/* The kernel's struct lacks a const that it keeps. */
+	struct sock_fprog program = { .len = (unsigned short)count,
+				      .filter = (struct sock_filter *)(uintptr_t)filter };
 
 	if (count == 0 || count > BPF_MAXINSNS)
 		return -EINVAL;
-	/* The kernel's struct lacks a const that it keeps. */
-	memcpy(&program.filter, &filter, sizeof(filter));
 
 	long r = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program);
 

@@ -22,6 +22,7 @@
 #include <sys/ioctl.h>
 #include <sys/personality.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 
 #include "sandbox/native/seccomp.h"
 
@@ -37,6 +38,10 @@
 #define INT_HAS_NONE(n, bits)                                                                      \
 	{                                                                                          \
 		.arg = (n), .mask = (uint32_t)(bits), .value = 0                                   \
+	}
+#define INT_HAS_ALL(n, bits)                                                                       \
+	{                                                                                          \
+		.arg = (n), .mask = (bits), .value = (bits)                                        \
 	}
 /* SOCK_CLOEXEC and SOCK_NONBLOCK are other bits */
 #define INT_TYPE_IS(n, type)                                                                       \
@@ -112,11 +117,11 @@ static const struct seccomp_rule rules[] = {
 #define IN GROUP_PATHS
 	ALLOW(stat), ALLOW(lstat), ALLOW(fstat), ALLOW(newfstatat), ALLOW(statx), ALLOW(statfs),
 	ALLOW(fstatfs), ALLOW(access), ALLOW(faccessat), ALLOW(faccessat2), ALLOW(readlink),
-	ALLOW(readlinkat), ALLOW(getcwd), ALLOW(chdir), ALLOW(fchdir), ALLOW(fchmod), ALLOW(fchown),
+	ALLOW(readlinkat), ALLOW(getcwd), ALLOW(chdir), ALLOW(fchdir), NOTIFY(fchown),
 	ALLOW(futimesat), ALLOW(getxattr), ALLOW(lgetxattr), ALLOW(fgetxattr),
-	ALLOW(getxattrat), ALLOW(fsetxattr), ALLOW(setxattrat),
+	ALLOW(getxattrat), NOTIFY(fsetxattr), ALLOW(setxattrat),
 	ALLOW(listxattr), ALLOW(llistxattr), ALLOW(flistxattr), ALLOW(listxattrat),
-	ALLOW(fremovexattr), ALLOW(removexattrat),
+	NOTIFY(fremovexattr), ALLOW(removexattrat),
 	ALLOW(file_getattr), ALLOW(file_setattr), ALLOW(name_to_handle_at), ALLOW(statmount),
 	ALLOW(listmount),
 	/* The broker's part: what creates or changes a name, and opens that may write. */
@@ -127,12 +132,39 @@ static const struct seccomp_rule rules[] = {
 	NOTIFY(symlink), NOTIFY(symlinkat), NOTIFY(link), NOTIFY(linkat), NOTIFY(rename),
 	NOTIFY(renameat), NOTIFY(renameat2), NOTIFY(truncate),
 	/* Decided by the kernel alone; the broker tells what was refused. */
-	NOTIFY(rmdir), NOTIFY(unlink), NOTIFY(unlinkat), NOTIFY(chmod), NOTIFY(fchmodat),
-	NOTIFY(fchmodat2), NOTIFY(chown), NOTIFY(lchown), NOTIFY(fchownat), NOTIFY(utime),
+	NOTIFY(rmdir), NOTIFY(unlink), NOTIFY(unlinkat), NOTIFY(chown), NOTIFY(lchown), NOTIFY(fchownat), NOTIFY(utime),
 	NOTIFY(utimes), NOTIFY(utimensat), NOTIFY(setxattr), NOTIFY(lsetxattr),
 	NOTIFY(removexattr), NOTIFY(lremovexattr),
 	/* Not its to decide, but it must know of them to do the others right. */
 	NOTIFY(umask), NOTIFY(chroot),
+#undef IN
+
+/* A file with these bits would run outside with the rights of its owner or group. */
+#define NO_SETUID(name, n)                                                                         \
+	DENY(name, EPERM, INT_HAS_ALL(n, S_ISUID)), DENY(name, EPERM, INT_HAS_ALL(n, S_ISGID))
+#define IN GROUP_HARDENING
+	NO_SETUID(chmod, 1),
+#undef IN
+#define IN GROUP_PATHS
+	NOTIFY(chmod),
+#undef IN
+#define IN GROUP_HARDENING
+	NO_SETUID(fchmod, 1),
+#undef IN
+#define IN GROUP_PATHS
+	NOTIFY(fchmod),
+#undef IN
+#define IN GROUP_HARDENING
+	NO_SETUID(fchmodat, 2),
+#undef IN
+#define IN GROUP_PATHS
+	NOTIFY(fchmodat),
+#undef IN
+#define IN GROUP_HARDENING
+	NO_SETUID(fchmodat2, 2),
+#undef IN
+#define IN GROUP_PATHS
+	NOTIFY(fchmodat2),
 #undef IN
 
 #define IN GROUP_MEMORY

@@ -80,30 +80,6 @@ static int drop_privileges(struct error *e)
 	return 0;
 }
 
-int native_send_fd(int sock, const void *text, size_t len, int fd)
-{
-	char copy[64];
-	struct iovec data = { copy, len };
-	union {
-		struct cmsghdr header;
-		char space[CMSG_SPACE(sizeof(int))];
-	} control = { 0 };
-	struct msghdr msg = { .msg_iov = &data,
-			      .msg_iovlen = 1,
-			      .msg_control = control.space,
-			      .msg_controllen = sizeof(control.space) };
-	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
-
-	if (len > sizeof(copy))
-		return -EMSGSIZE;
-	memcpy(copy, text, len);
-	c->cmsg_level = SOL_SOCKET;
-	c->cmsg_type = SCM_RIGHTS;
-	c->cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(c), &fd, sizeof(fd));
-	return sendmsg(sock, &msg, MSG_NOSIGNAL) < 0 ? -errno : 0;
-}
-
 /* The broker joins these; later on nobody may look at init any more. */
 static int send_namespaces(int sock, struct error *e)
 {
@@ -115,7 +91,7 @@ static int send_namespaces(int sock, struct error *e)
 
 	for (size_t i = 0; i < ARRAY_LEN(spaces); i++) {
 		_cleanup_fd_ int fd = open(spaces[i].path, O_RDONLY | O_CLOEXEC);
-		int r = fd < 0 ? -errno : native_send_fd(sock, &spaces[i].which, 1, fd);
+		int r = fd < 0 ? -errno : fd_send(sock, &spaces[i].which, 1, fd);
 
 		if (r < 0)
 			return error_set(e, -r, "cannot hand out %s: %s", spaces[i].path,

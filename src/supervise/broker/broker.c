@@ -22,7 +22,6 @@
 #include "base/sys.h"
 #include "base/text.h"
 #include "supervise/broker/internal.h"
-#include "supervise/broker/later.h"
 
 #ifndef SECCOMP_IOCTL_NOTIF_SET_FLAGS
 #define SECCOMP_IOCTL_NOTIF_SET_FLAGS SECCOMP_IOW(4, __u64)
@@ -61,7 +60,7 @@ static void fill_process(const struct call *c, struct violation *v)
 	v->process[strcspn(v->process, "\n")] = '\0';
 }
 
-static void send_violation(const struct call *c, struct violation *v, const char *path)
+void call_send(const struct call *c, struct violation *v, const char *path)
 {
 	text_copy(v->path, sizeof(v->path), path);
 	fill_process(c, v);
@@ -94,7 +93,7 @@ void call_report(const struct call *c, enum violation_kind kind, const char *pat
 		(void)snprintf(v.source, sizeof(v.source), "default");
 	}
 	(void)snprintf(v.reason, sizeof(v.reason), "%s", why->reason ? why->reason : "");
-	send_violation(c, &v, path);
+	call_send(c, &v, path);
 }
 
 void call_report_outside(const struct call *c, enum violation_kind kind, const struct place *p)
@@ -119,7 +118,7 @@ void call_report_outside(const struct call *c, enum violation_kind kind, const s
 	else
 		(void)snprintf(v.source, sizeof(v.source), "default");
 	(void)snprintf(v.reason, sizeof(v.reason), "%s", d.reason ? d.reason : "");
-	send_violation(c, &v, path);
+	call_send(c, &v, path);
 }
 
 void call_report_read(const struct call *c, const char *path, const struct path_rule *rule,
@@ -130,7 +129,7 @@ void call_report_read(const struct call *c, const char *path, const struct path_
 	text_copy(v.rule, sizeof(v.rule), "filesystem.denyRead");
 	set_source(&v, &rule->origin);
 	text_copy(v.reason, sizeof(v.reason), reason ? reason : "");
-	send_violation(c, &v, path);
+	call_send(c, &v, path);
 }
 
 void call_report_unix(const struct call *c, const char *path)
@@ -140,7 +139,7 @@ void call_report_unix(const struct call *c, const char *path)
 	text_copy(v.rule, sizeof(v.rule), "network.allowUnixSockets");
 	text_copy(v.source, sizeof(v.source), "default");
 	text_copy(v.reason, sizeof(v.reason), "a socket of the host");
-	send_violation(c, &v, path);
+	call_send(c, &v, path);
 }
 
 void call_report_exec(const struct call *c, const struct place *p)
@@ -152,23 +151,7 @@ void call_report_exec(const struct call *c, const struct place *p)
 	text_copy(v.source, sizeof(v.source), "default");
 	text_copy(v.reason, sizeof(v.reason), "it runs without the rights of its owner");
 	place_text(p, path);
-	send_violation(c, &v, path);
-}
-
-void call_note_later(const struct call *c, const struct place *p, const struct guard_answer *how)
-{
-	struct violation v = { .kind = VIOLATION_LATER };
-	char path[PLACE_TEXT_MAX];
-	const char *reason;
-
-	if (p->relayed)
-		return;
-	place_text(p, path);
-	reason = how && how->new_territory ? how->new_territory->reason : later_reason(path);
-	if (!reason)
-		return;
-	text_copy(v.reason, sizeof(v.reason), reason);
-	send_violation(c, &v, path);
+	call_send(c, &v, path);
 }
 
 /* CAP_SYS_PTRACE over the sandbox's processes, to read what they ask for; nothing else. */
@@ -268,6 +251,7 @@ static _Noreturn void broker_main(const struct broker_setup *s, pid_t supervisor
 	b.listener = s->listener;
 	b.reports = s->reports;
 	b.lock = s->lock;
+	b.later = arena_array(a, LATER_MAX, sizeof(*b.later));
 	b.bulk = arena_alloc(a, (s->plan->n_bulk + 1) * sizeof(*b.bulk));
 	/* a stop key at the terminal must not stop us with the lock in our hands */
 	(void)setpgid(0, 0);

@@ -139,6 +139,7 @@ static int do_mkdir(struct call *c, int dirfd, uint64_t address, mode_t mode)
 {
 	_cleanup_place_ struct place p = PLACE_INIT;
 	struct guard_answer why;
+	char path[PLACE_TEXT_MAX];
 	int r = prepare(c, dirfd, address, &p, VIOLATION_CREATE);
 
 	if (r < 0)
@@ -156,7 +157,9 @@ static int do_mkdir(struct call *c, int dirfd, uint64_t address, mode_t mode)
 	call_adopt_umask(c);
 	if (mkdirat(p.parent, p.name, mode) < 0)
 		return -errno;
-	guard_note_directory(c->b->guard, p.parent, p.name);
+	place_text(&p, path);
+	if (!guard_was_there(c->b->guard, path))
+		guard_note_directory(c->b->guard, p.parent, p.name);
 	return 0;
 }
 
@@ -399,6 +402,10 @@ static int rename_guarded(struct call *c, struct place *from, struct place *to, 
 		return -errno;
 	if (to->root && !directory)
 		call_note_later(c, to, &why);
+	if (from->root && directory && !call_is_new(c, to))
+		call_note_gone(c, from);
+	if (directory)
+		call_move_later(c, from, to);
 	return 0;
 }
 
@@ -466,6 +473,11 @@ static int answer(struct call *c)
 		return call_truncate(c);
 	case SYS_bind:
 		return do_bind(c);
+	case SYS_fchmod:
+	case SYS_fchown:
+	case SYS_fsetxattr:
+	case SYS_fremovexattr:
+		return broker_change_fd(c);
 	case SYS_connect:
 		return broker_connect(c);
 	case SYS_umask:

@@ -16,6 +16,7 @@
 #include "policy/match_path.h"
 
 #define LEVELS_MAX 127 /* how far up a path is looked at */
+#define GONE_SLOTS 16384 /* paths of directories that went away */
 #define TERRITORY_MAX 65536 /* directories remembered; past that none are new */
 
 /* A directory by identity; the birth time tells a re-used inode number. */
@@ -29,6 +30,8 @@ struct guard {
 	const struct policy *p;
 	bool has_deny_rules;
 	bool hooks_lifted, config_lifted, commondir_lifted; /* by filesystem.unprotect */
+	uint64_t *gone; /* hashes of paths */
+	size_t n_gone;
 	struct territory *v; /* open addressing, power of two */
 	size_t n, cap;
 };
@@ -38,6 +41,7 @@ struct guard *guard_new(struct arena *a, const struct policy *p)
 	struct guard *g = arena_alloc(a, sizeof(*g));
 
 	g->p = p;
+	g->gone = arena_array(a, GONE_SLOTS, sizeof(*g->gone));
 	for (size_t i = 0; i < p->fs.rules.n; i++)
 		g->has_deny_rules |= p->fs.rules.v[i].access == ACCESS_WRITE &&
 				     p->fs.rules.v[i].verdict == VERDICT_DENY;
@@ -127,6 +131,45 @@ static bool is_new(const struct guard *g, int dirfd)
  * right off a directory (chmod is its own) while we look. Each question below asks
  * for the certainty it needs.
  */
+static uint64_t hash_path(const char *path)
+{
+	uint64_t h = 0xcbf29ce484222325ull;
+
+	for (; *path; path++)
+		h = (h ^ (unsigned char)*path) * 0x100000001b3ull;
+	return h ? h : 1;
+}
+
+void guard_note_gone(struct guard *g, const char *path)
+{
+	uint64_t h = hash_path(path);
+
+	for (size_t i = h % GONE_SLOTS, n = 0; n < GONE_SLOTS; i = (i + 1) % GONE_SLOTS, n++) {
+		if (g->gone[i] == h)
+			return;
+		if (!g->gone[i]) {
+			g->gone[i] = h;
+			g->n_gone++;
+			return;
+		}
+	}
+}
+
+bool guard_was_there(const struct guard *g, const char *path)
+{
+	uint64_t h = hash_path(path);
+
+	if (!g->n_gone)
+		return false;
+	if (g->n_gone > GONE_SLOTS * 3 / 4)
+		return true; /* too many to remember: nothing is new any more */
+	for (size_t i = h % GONE_SLOTS; g->gone[i]; i = (i + 1) % GONE_SLOTS) {
+		if (g->gone[i] == h)
+			return true;
+	}
+	return false;
+}
+
 bool guard_made_here(const struct guard *g, int fd)
 {
 	return is_new(g, fd);

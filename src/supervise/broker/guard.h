@@ -71,6 +71,12 @@ void guard_ask(struct guard *g, const struct guard_question *q, struct guard_ans
  * the end of the run.
  */
 void guard_note_directory(struct guard *g, int dirfd, const char *name);
+/*
+ * A directory that was there before was removed or moved away: another one in
+ * its place is not new territory.
+ */
+void guard_note_gone(struct guard *g, const char *path);
+bool guard_was_there(const struct guard *g, const char *path);
 /* Was the open file (a directory, a socket) made in this run, through us? */
 bool guard_made_here(const struct guard *g, int fd);
 

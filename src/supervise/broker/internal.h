@@ -26,8 +26,17 @@ struct broker {
 	pid_t umask_tid; /* 0 = none */
 	int umask_task;
 	mode_t umask_known;
+	struct later *later; /* what was told as running later */
+	size_t n_later;
 	char reason[160]; /* of the last refused configuration, for its report */
 };
+
+struct later {
+	char *path;
+	const char *reason;
+};
+
+#define LATER_MAX 1000
 
 /* One call that waits for its answer. */
 struct call {
@@ -62,6 +71,8 @@ struct place {
 #define PLACE_TEXT_MAX (PATH_MAX + NAME_MAX + 2)
 
 void place_done(struct place *p);
+/* The thing itself, O_PATH, without following a link; -1 when it is not there. */
+int place_open(const struct place *p);
 /* The whole path; ret has PLACE_TEXT_MAX bytes. */
 void place_text(const struct place *p, char *ret);
 #define _cleanup_place_ __attribute__((cleanup(place_done)))
@@ -104,6 +115,8 @@ bool call_is_valid(const struct call *c);
 /* Hand a descriptor to the command; the answer is sent. */
 int call_send_fd(const struct call *c, int fd, bool cloexec);
 
+/* Fill in path and process, and send it to the supervisor. */
+void call_send(const struct call *c, struct violation *v, const char *path);
 void call_report(const struct call *c, enum violation_kind kind, const char *path,
 		 const struct guard_answer *why);
 /* A write outside the guarded directories: tell it when the policy denies it. */
@@ -116,6 +129,15 @@ void call_report_exec(const struct call *c, const struct place *p);
 void call_note_later(const struct call *c, const struct place *p, const struct guard_answer *how);
 
 void call_report_unix(const struct call *c, const char *path);
+
+/* The directory was made in this run. */
+bool call_is_new(const struct call *c, const struct place *p);
+void call_note_gone(const struct call *c, const struct place *p);
+/* A directory was renamed: what lies in it and was told is told again by its new path. */
+void call_move_later(const struct call *c, const struct place *from, const struct place *to);
+
+/* Changes through a descriptor (watch.c). */
+int broker_change_fd(struct call *c);
 
 /* connect(2) to unix sockets (connect.c). */
 int broker_connect(struct call *c);

@@ -42,7 +42,8 @@ static bool is_missing(const struct place *p)
 
 static int open_place(const struct place *p, const struct opening *o)
 {
-	mode_t mode = o->flags & (O_CREAT | (O_TMPFILE & ~O_DIRECTORY)) ? o->mode & 07777 : 0;
+	mode_t mode = o->flags & (O_CREAT | (O_TMPFILE & ~O_DIRECTORY)) ? o->mode & 01777
+									: 0; /* never setuid */
 
 	return sys_openat2(p->parent, p->name,
 			   (uint64_t)((unsigned)o->flags & (unsigned)OPEN_FLAGS) | O_CLOEXEC |
@@ -245,7 +246,7 @@ static int open_unnamed(struct call *c, int dirfd, const char *path, const struc
 	call_adopt_umask(c);
 	fd = sys_openat2(dir, ".",
 			 (uint64_t)((unsigned)o->flags & (unsigned)OPEN_FLAGS) | O_CLOEXEC,
-			 o->mode & 07777, SYS_RESOLVE_NO_SYMLINKS);
+			 o->mode & 01777, SYS_RESOLVE_NO_SYMLINKS);
 	return deliver(c, fd, o->flags | O_NONBLOCK); /* nothing to take back */
 }
 

@@ -185,6 +185,11 @@ void place_done(struct place *p)
 	p->parent = -1;
 }
 
+int place_open(const struct place *p)
+{
+	return openat(p->parent, p->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+}
+
 void place_text(const struct place *p, char *ret)
 {
 	(void)snprintf(ret, PLACE_TEXT_MAX, "%s/%s", strcmp(p->path, "/") == 0 ? "" : p->path,

@@ -83,6 +83,48 @@ static void watch_change(struct call *c, int dirfd, uint64_t address, enum viola
 	call_report_outside(c, kind, &p);
 }
 
+/* A directory that was there before goes away: see guard_note_gone(). */
+static void watch_rmdir(struct call *c, int dirfd, uint64_t address)
+{
+	_cleanup_place_ struct place p = PLACE_INIT;
+	char path[PATH_MAX];
+
+	if (call_read_path(c, address, path) == 0 && call_resolve(c, dirfd, path, 0, &p) == 0 &&
+	    p.root && !p.relayed && !call_is_new(c, &p))
+		call_note_gone(c, &p);
+	watch_change(c, dirfd, address, VIOLATION_DELETE);
+}
+
+/*
+ * The file behind a descriptor. One that came from outside (standard input and the like) is on
+ * a mount of the host's, where nothing is read-only: it may not be changed at all.
+ */
+int broker_change_fd(struct call *c)
+{
+	_cleanup_fd_ int file = -1;
+	char link[48], path[PATH_MAX];
+	ssize_t n;
+	int r;
+
+	(void)snprintf(link, sizeof(link), "%d/fd/%d", c->tid, (int)c->args[0]);
+	file = openat(c->b->proc, link, O_PATH | O_CLOEXEC);
+	if (file < 0)
+		return ANSWER_CONTINUE; /* not open: the kernel says so */
+	(void)snprintf(link, sizeof(link), "self/fd/%d", file);
+	n = readlinkat(c->b->proc, link, path, sizeof(path) - 1);
+	path[n > 0 ? n : 0] = '\0';
+	if (n < 0 || text_starts(path, "(unreachable)"))
+		return -EACCES;
+	/* acted on the same file that was looked at: the number may mean another by now */
+	if (c->n->data.nr == SYS_fchmod)
+		r = fchmodat(c->b->proc, link, (mode_t)c->args[1] & 01777, 0);
+	else if (c->n->data.nr == SYS_fchown)
+		r = fchownat(c->b->proc, link, (uid_t)c->args[1], (gid_t)c->args[2], 0);
+	else
+		return ANSWER_CONTINUE;
+	return r < 0 ? -errno : 0;
+}
+
 static void watch_read(struct call *c, int dirfd, uint64_t address)
 {
 	char path[PATH_MAX], base[PATH_MAX], *full;
@@ -124,8 +166,10 @@ void broker_watch(struct call *c)
 	switch (c->n->data.nr) {
 #ifdef SYS_unlink
 	case SYS_unlink:
-	case SYS_rmdir:
 		watch_change(c, AT_FDCWD, a[0], VIOLATION_DELETE);
+		break;
+	case SYS_rmdir:
+		watch_rmdir(c, AT_FDCWD, a[0]);
 		break;
 	case SYS_chmod:
 	case SYS_chown:
@@ -139,7 +183,10 @@ void broker_watch(struct call *c)
 		break;
 #endif
 	case SYS_unlinkat:
-		watch_change(c, (int)a[0], a[1], VIOLATION_DELETE);
+		if (a[2] & AT_REMOVEDIR)
+			watch_rmdir(c, (int)a[0], a[1]);
+		else
+			watch_change(c, (int)a[0], a[1], VIOLATION_DELETE);
 		break;
 	case SYS_setxattr:
 	case SYS_lsetxattr:

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the broker remembers of its own doing: files that run later outside, for the
+ * end of the run, and directories that went away.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fd.h"
+#include "base/path.h"
+#include "base/text.h"
+#include "supervise/broker/internal.h"
+#include "supervise/broker/later.h"
+
+static void tell(const struct call *c, const char *path, const char *reason)
+{
+	struct violation v = { .kind = VIOLATION_LATER };
+
+	text_copy(v.reason, sizeof(v.reason), reason);
+	call_send(c, &v, path);
+}
+
+static bool is_told(const struct broker *b, const char *path)
+{
+	for (size_t i = 0; i < b->n_later; i++) {
+		if (strcmp(b->later[i].path, path) == 0)
+			return true;
+	}
+	return false;
+}
+
+void call_note_later(const struct call *c, const struct place *p, const struct guard_answer *how)
+{
+	struct broker *b = c->b;
+	char path[PLACE_TEXT_MAX], *copy;
+	const char *reason;
+
+	if (p->relayed)
+		return;
+	place_text(p, path);
+	reason = how && how->new_territory ? how->new_territory->reason : later_reason(path);
+	if (!reason || b->n_later >= LATER_MAX || is_told(b, path))
+		return;
+	copy = strdup(path);
+	if (!copy)
+		return;
+	b->later[b->n_later++] = (struct later){ copy, reason };
+	tell(c, path, reason);
+}
+
+void call_move_later(const struct call *c, const struct place *from, const struct place *to)
+{
+	char old[PLACE_TEXT_MAX], new[PLACE_TEXT_MAX];
+	struct broker *b = c->b;
+
+	place_text(from, old);
+	place_text(to, new);
+	for (size_t i = 0; i < b->n_later; i++) {
+		const char *rest = b->later[i].path + strlen(old);
+		char *moved;
+
+		if (!path_within(b->later[i].path, old))
+			continue;
+		moved = malloc(strlen(new) + strlen(rest) + 1);
+		if (!moved)
+			return;
+		memcpy(moved, new, strlen(new));
+		memcpy(moved + strlen(new), rest, strlen(rest) + 1);
+		free(b->later[i].path);
+		b->later[i].path = moved;
+		tell(c, moved, b->later[i].reason);
+	}
+}
+
+bool call_is_new(const struct call *c, const struct place *p)
+{
+	_cleanup_fd_ int fd = place_open(p);
+
+	return fd >= 0 && guard_made_here(c->b->guard, fd);
+}
+
+void call_note_gone(const struct call *c, const struct place *p)
+{
+	char path[PLACE_TEXT_MAX];
+
+	place_text(p, path);
+	guard_note_gone(c->b->guard, path);
+}
