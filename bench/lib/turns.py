@@ -182,9 +182,10 @@ def main(kind, groups, description):
                         default=os.environ.get("AMBIT_BIN", TREE / "build/src/cli/ambit"))
     parser.add_argument("--dir", type=Path, help="where to make the directories (not in /tmp: the "
                         "sandbox has its own); default /srv for root, else ~/.cache")
-    parser.add_argument("--image", action="store_true", help="on a fresh ext4 in an image file there "
-                        "(root only), whatever state the disk is in")
-    parser.add_argument("--quick", action="store_true", help="few rounds, small trees: a smoke test")
+    parser.add_argument("--image", action="store_true", help="on a fresh ext4 in an image file "
+                        "there (root only), whatever state the disk is in")
+    parser.add_argument("--quick", action="store_true",
+                        help="few rounds, small trees: a smoke test")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     for group in args.groups:

@@ -21,17 +21,19 @@ struct error {
 
 /* Both return -code; a NULL error is allowed and only loses the text. */
 int error_set(struct error *e, int code, const char *fmt, ...) PRINTF_LIKE(3, 4);
-/* An errno of 0 must not turn a failure into a success. */
-static inline int error_code(int code)
+/* -code, where an errno of 0 does not turn a failure into a success. */
+static inline int error_negative(int code)
 {
-	return code > 0 ? code : EIO;
+	const int r = -code;
+
+	return r < 0 ? r : -EIO;
 }
 /* Lets the compiler and the analysers see that what comes back is negative. */
 #define error_set(e, code, ...)                                                                    \
 	__extension__({                                                                            \
-		const int code_ = error_code(code);                                                \
-		(void)(error_set)((e), code_, __VA_ARGS__);                                        \
-		-code_;                                                                            \
+		const int r_ = error_negative(code);                                               \
+		(void)(error_set)((e), -r_, __VA_ARGS__);                                          \
+		r_;                                                                                \
 	})
 /* "fmt: " is put in front of the present text. Returns -e->code. */
 int error_wrap(struct error *e, const char *fmt, ...) PRINTF_LIKE(2, 3);

@@ -99,7 +99,7 @@ int cmd_wrap(const struct invocation *inv, int *ret_status, struct error *e)
 		r = invocation_policy(inv, NULL, &p, e);
 	if (r == 0)
 		r = invocation_check_backend(p, e);
-	if (r < 0)
+	if (r != 0)
 		return r;
 	if (access(self, X_OK) < 0)
 		return error_set(e, errno, "%s: %s", self, strerror(errno));

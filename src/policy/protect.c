@@ -243,8 +243,11 @@ static int read_name(struct builder *b, const struct source *s, const char *key,
 
 	if (r < 0)
 		return r;
-	if (check_name(text, e) < 0)
-		return source_wrap(s, n, key, e);
+	r = check_name(text, e);
+	if (r < 0) {
+		(void)source_wrap(s, n, key, e);
+		return r;
+	}
 	*ret = text_ends(text, "/") ? arena_strndup(b->a, text, strlen(text) - 1) : text;
 	return 0;
 }

@@ -25,13 +25,13 @@
 #include <string.h>
 
 #include "policy/match_path.h"
+#include "sandbox/plan_points.h"
 
 /*
  * Before ABI 3 Landlock does not know truncation: a race could then empty a protected file, which
  * could be removed as well; making or changing one is refused by every version.
  */
 #define GUARD_ABI 1
-#define GLOB_VISIT_MAX 50000 /* directory entries looked at while expanding patterns */
 
 enum region_kind { REGION_RO, REGION_RW, REGION_GONE };
 
@@ -39,453 +39,6 @@ struct region {
 	const char *path;
 	enum region_kind kind;
 };
-
-struct point {
-	const char *path;
-	struct view_entry at;
-	bool replaced; /* one of the sandbox's own places: kind and mode below hold */
-	bool guarded; /* a protected name: read-only at the most */
-	bool shown; /* the working directory: seen even in a private place */
-	enum mount_kind kind;
-	uint32_t mode;
-	const char *text; /* MOUNT_TEXT */
-	const struct path_rule *rule; /* NULL for own places, protected names and the cwd */
-	const char *why;
-};
-
-struct compiler {
-	struct arena *a;
-	const struct policy *p;
-	const struct plan_facts *facts;
-	const struct view *view;
-	struct plan *plan;
-	struct error *e;
-	struct point *points;
-	size_t n_points;
-	struct region *stack;
-	size_t n_stack;
-	size_t visited; /* by pattern expansion */
-	bool guarding; /* the broker watches names; what does not exist yet is covered too */
-};
-
-static const char *rule_key(const struct path_rule *r)
-{
-	if (r->access == ACCESS_READ)
-		return r->verdict == VERDICT_ALLOW ? "allowRead" : "denyRead";
-	return r->verdict == VERDICT_ALLOW ? "allowWrite" : "denyWrite";
-}
-
-static const char *rule_text(struct compiler *c, const struct path_rule *r)
-{
-	return arena_printf(c->a, "%s %s (%s)", rule_key(r), r->text,
-			    origin_text(c->a, &r->origin));
-}
-
-static struct point *add_point(struct compiler *c, const char *path)
-{
-	struct point *pt = ARENA_PUSH(c->a, c->points, c->n_points);
-
-	pt->path = path;
-	return pt;
-}
-
-/* A place of the sandbox's own; skipped where the host has no such directory. */
-static void add_place(struct compiler *c, const char *path, enum mount_kind kind, uint32_t mode,
-		      const char *why)
-{
-	struct view_entry at;
-	struct point *pt;
-
-	c->view->look(c->view, c->a, path, &at);
-	if (at.kind != FILE_DIRECTORY)
-		return;
-	for (size_t i = 0; i < c->n_points; i++) {
-		if (c->points[i].replaced && strcmp(c->points[i].path, at.real) == 0)
-			return; /* /var/tmp -> /tmp */
-	}
-	pt = add_point(c, at.real);
-	pt->at = at;
-	pt->replaced = true;
-	pt->kind = kind;
-	pt->mode = mode;
-	pt->why = why;
-}
-
-/* A directory that is made inside one of the private places. */
-static void add_folder(struct compiler *c, const char *path, uint32_t mode, const char *why)
-{
-	struct point *pt = add_point(c, path);
-
-	pt->at.kind = FILE_DIRECTORY;
-	pt->replaced = true;
-	pt->kind = MOUNT_FOLDER;
-	pt->mode = mode;
-	pt->why = why;
-}
-
-static void add_places(struct compiler *c)
-{
-	static const char *const temporary[] = { "/tmp", "/var/tmp" };
-	static const char *const revealing[] = {
-		"/sys/firmware",
-		"/sys/kernel/debug",
-		"/sys/kernel/tracing",
-		"/sys/kernel/security",
-	};
-
-	add_place(c, "/dev", MOUNT_DEV, 0, "devices");
-	add_place(c, "/proc", MOUNT_PROC, 0, "processes");
-	/* for others than root the permissions are enough in all but the first */
-	for (size_t i = 0; i < (c->facts->uid == 0 ? ARRAY_LEN(revealing) : 1); i++)
-		add_place(c, revealing[i], MOUNT_HIDE_DIR, 0, "kernel internals");
-	/* sockets of services live here, and a read-only mount does not stop connect(2) */
-	add_place(c, "/run", MOUNT_PRIVATE, 0755, "sockets of the host's services");
-	if (c->view->kind(c->view, "/run") == FILE_DIRECTORY)
-		add_folder(c, arena_printf(c->a, "/run/user/%u", c->facts->uid), 0700,
-			   "runtime directory");
-	for (size_t i = 0; i < ARRAY_LEN(temporary); i++) {
-		if (c->p->fs.tmp == TMP_PRIVATE)
-			add_place(c, temporary[i], MOUNT_PRIVATE, 01777,
-				  "private temporary directory");
-		else
-			add_place(c, temporary[i], MOUNT_RW, 0, "filesystem.tmp shared");
-	}
-	if (c->p->fs.home == HOME_PRIVATE)
-		add_place(c, c->p->home, MOUNT_PRIVATE, 0700, "private home directory");
-}
-
-/* Show the host's file that /etc/resolv.conf points to, although /run is private. */
-static void add_host_resolver(struct compiler *c)
-{
-	struct view_entry at;
-	struct point *pt;
-
-	c->view->look(c->view, c->a, "/etc/resolv.conf", &at);
-	if (at.kind != FILE_REGULAR || !path_within(at.real, "/run"))
-		return;
-	pt = add_point(c, at.real);
-	pt->at = at;
-	pt->replaced = true;
-	pt->kind = MOUNT_RO;
-	pt->why = "name resolution (network host)";
-}
-
-/* A file of ours in place of the host's. */
-static void add_text(struct compiler *c, const char *path, const char *text, const char *why)
-{
-	struct view_entry at;
-	struct point *pt;
-
-	c->view->look(c->view, c->a, path, &at);
-	/* a missing file in a directory that is the host's cannot be made */
-	if (at.kind != FILE_REGULAR && !path_within(at.real, "/run"))
-		return;
-	pt = add_point(c, at.real);
-	pt->at = at;
-	pt->at.kind = FILE_REGULAR;
-	pt->replaced = true;
-	pt->kind = MOUNT_TEXT;
-	pt->text = text;
-	pt->why = why;
-}
-
-/* nsswitch.conf with hosts from files and our resolver only. */
-static const char *plain_nsswitch(struct compiler *c)
-{
-	_cleanup_buf_ struct buf b = BUF_INIT(BUF_MAX_TEXT);
-	const char *text = c->view->read(c->view, c->a, "/etc/nsswitch.conf");
-
-	buf_puts(&b, "hosts: files dns\n");
-	while (text && *text) {
-		size_t len = strcspn(text, "\n");
-
-		if (strncmp(text, "hosts:", 6) != 0) {
-			buf_append(&b, text, len);
-			buf_putc(&b, '\n');
-		}
-		text += len + (text[len] == '\n');
-	}
-	return arena_strdup(c->a, buf_str(&b));
-}
-
-/* Unix sockets that may be connected to are seen even where the rest is hidden. */
-static void add_sockets(struct compiler *c)
-{
-	for (size_t i = 0; i < c->p->network.unix_sockets.n; i++) {
-		struct view_entry at;
-		struct point *pt;
-
-		c->view->look(c->view, c->a, c->p->network.unix_sockets.v[i].text, &at);
-		if (at.kind == FILE_ABSENT || at.kind == FILE_UNKNOWN)
-			continue; /* may be made inside */
-		pt = add_point(c, at.real);
-		pt->at = at;
-		pt->shown = true;
-		pt->why = "allowUnixSockets";
-	}
-}
-
-/* Names: the host's own resolver, our own, or none. */
-static void add_resolver(struct compiler *c)
-{
-	if (!c->plan->new_net)
-		add_host_resolver(c);
-	if (!c->plan->egress)
-		return;
-	add_text(c, "/etc/resolv.conf", "nameserver 127.0.0.1\noptions timeout:2 attempts:1\n",
-		 "names are answered by the proxy");
-	add_text(c, "/etc/nsswitch.conf", plain_nsswitch(c), "names are answered by the proxy");
-}
-
-static int expand_below(struct compiler *c, const struct path_rule *r, const char *dir)
-{
-	const char *const *names;
-	int n = c->view->list(c->view, c->a, dir, &names);
-
-	for (int i = 0; i < n; i++) {
-		char *path = path_join(c->a, dir, names[i]);
-
-		if (++c->visited > GLOB_VISIT_MAX)
-			return error_set(c->e, E2BIG,
-					 "%s: more than %d files to look at: name a directory "
-					 "instead of a pattern",
-					 rule_text(c, r), GLOB_VISIT_MAX);
-		if (pattern_matches(r->real, path)) {
-			struct view_entry at;
-			struct point *pt;
-
-			c->view->look(c->view, c->a, path, &at);
-			pt = add_point(c, at.real);
-			pt->at = at;
-			pt->rule = r;
-		} else if (pattern_may_match_below(r->real, path) &&
-			   c->view->kind(c->view, path) == FILE_DIRECTORY) {
-			int err = expand_below(c, r, path);
-
-			if (err < 0)
-				return err;
-		}
-	}
-	return 0;
-}
-
-static int add_glob(struct compiler *c, const struct path_rule *r)
-{
-	size_t before = c->n_points;
-	char *base = arena_strndup(c->a, r->real, pattern_fixed_len(r->real));
-	int err = expand_below(c, r, base);
-
-	if (err == 0 && r->verdict == VERDICT_DENY && !(c->guarding && r->access == ACCESS_WRITE))
-		ARENA_PUSH(c->a, c->plan->notes.v, c->plan->notes.n)->text = arena_printf(
-			c->a, "%s covers the %zu files that match now, not files made later",
-			rule_text(c, r), c->n_points - before);
-	return err;
-}
-
-/* denyRead "/": a mount cannot hide the root itself, so everything in it is hidden. */
-static int add_root_entries(struct compiler *c, const struct path_rule *r)
-{
-	const char *const *names;
-	int n = c->view->list(c->view, c->a, "/", &names);
-
-	if (n < 0)
-		return error_set(c->e, -n, "%s: cannot list /: %s", rule_text(c, r), strerror(-n));
-	for (int i = 0; i < n; i++) {
-		char *path = path_join(c->a, "/", names[i]);
-		enum file_kind kind = c->view->kind(c->view, path);
-		struct point *pt;
-
-		if (kind == FILE_LINK || kind == FILE_ABSENT)
-			continue;
-		pt = add_point(c, path);
-		c->view->look(c->view, c->a, path, &pt->at);
-		pt->rule = r;
-	}
-	return 0;
-}
-
-/*
- * An allow rule must not go through a link that lies in a writable directory: an
- * earlier run may have made it, and so have chosen what is opened now.
- */
-static int check_links(struct compiler *c, const struct path_rule *r)
-{
-	for (const char *s = r->path; strcmp(r->path, r->real) != 0 && *s; s++) {
-		size_t len = (size_t)(s - r->path) + 1 + strcspn(s + 1, "/");
-		char *part = arena_strndup(c->a, r->path, len), *slash;
-		struct view_entry dir;
-
-		if (*s != '/' || c->view->kind(c->view, part) != FILE_LINK)
-			continue;
-		slash = strrchr(part, '/');
-		*(slash == part ? slash + 1 : slash) = '\0';
-		c->view->look(c->view, c->a, part, &dir);
-		for (size_t i = 0; i < c->p->fs.rules.n; i++) {
-			const struct path_rule *o = &c->p->fs.rules.v[i];
-
-			if (o == r || o->glob || o->access != ACCESS_WRITE ||
-			    o->verdict != VERDICT_ALLOW || !path_within(dir.real, o->real) ||
-			    path_within(r->real, o->real))
-				continue;
-			return error_set(c->e, EXDEV,
-					 "%s: leads to %s through a symbolic link in the writable "
-					 "directory %s, where the command could have made it: name "
-					 "%s itself",
-					 rule_text(c, r), r->real, o->real, r->real);
-		}
-	}
-	return 0;
-}
-
-static bool has_parent(struct compiler *c, const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash == path ||
-	       c->view->kind(c->view, arena_strndup(c->a, path, (size_t)(slash - path))) ==
-		       FILE_DIRECTORY;
-}
-
-static int add_rule(struct compiler *c, const struct path_rule *r)
-{
-	struct view_entry at = { .kind = FILE_ABSENT };
-	struct point *pt;
-
-	if (r->glob)
-		return add_glob(c, r);
-	if (strcmp(r->real, "/") == 0 && r->access == ACCESS_READ && r->verdict == VERDICT_DENY)
-		return add_root_entries(c, r);
-	if (r->verdict == VERDICT_ALLOW && check_links(c, r) < 0)
-		return -c->e->code;
-	if (!r->absent || r->verdict == VERDICT_ALLOW)
-		c->view->look(c->view, c->a, r->real, &at);
-	if (r->access == ACCESS_WRITE && r->verdict == VERDICT_ALLOW) {
-		if (at.kind == FILE_ABSENT && r->optional)
-			return 0;
-		if (at.kind == FILE_ABSENT && c->facts->dry && has_parent(c, r->real))
-			at.kind = FILE_DIRECTORY; /* plan_prepare() would make it, or say why not */
-		if (at.kind == FILE_ABSENT || at.kind == FILE_UNKNOWN)
-			return error_set(c->e, at.kind == FILE_ABSENT ? ENOENT : at.err, "%s: %s",
-					 rule_text(c, r),
-					 at.kind == FILE_ABSENT ? "does not exist"
-								: strerror(at.err));
-		if (strcmp(at.real, "/") == 0 && r->origin.layer == LAYER_DEFAULT)
-			return error_set(c->e, EINVAL,
-					 "the working directory is /, which would make the whole "
-					 "machine writable: use --chdir DIR, or --allow-write / if "
-					 "that is what you want");
-	}
-	if (at.kind == FILE_ABSENT && r->access == ACCESS_READ)
-		return 0; /* nothing to show or hide */
-	pt = add_point(c, r->real);
-	pt->at = at;
-	pt->rule = r;
-	return 0;
-}
-
-/* Protected names that exist in `dir`, the top of something writable. */
-static void add_protected(struct compiler *c, const char *dir)
-{
-	for (size_t i = 0; i < c->p->fs.n_protected; i++) {
-		const struct protected_name *name = &c->p->fs.protected[i];
-		struct view_entry at;
-		struct point *pt;
-		enum file_kind kind;
-		char *path;
-
-		if (name->lifted || pattern_is_glob(name->pattern))
-			continue;
-		/* the broker lets git change its configuration; a mount would not */
-		if (c->guarding && strncmp(name->pattern, ".git/", 5) == 0 &&
-		    strcmp(name->pattern, ".git/hooks") != 0)
-			continue;
-		path = path_join(c->a, dir, name->pattern);
-		kind = c->view->kind(c->view, path);
-		if (kind == FILE_ABSENT || kind == FILE_UNKNOWN)
-			continue;
-		c->view->look(c->view, c->a, path, &at);
-		if (at.kind == FILE_ABSENT || at.kind == FILE_UNKNOWN)
-			continue; /* a dangling link */
-		pt = add_point(c, at.real);
-		pt->at = at;
-		pt->guarded = true;
-		pt->why = arena_printf(c->a, "protected name %s: %s (%s)", name->pattern,
-				       name->reason, origin_text(c->a, &name->origin));
-	}
-}
-
-/* The top of every writable directory, and the directories from there down to the cwd. */
-static void add_anchors(struct compiler *c)
-{
-	for (size_t i = 0; i < c->p->fs.rules.n; i++) {
-		const struct path_rule *r = &c->p->fs.rules.v[i];
-		size_t top;
-
-		if (r->glob || r->access != ACCESS_WRITE || r->verdict != VERDICT_ALLOW)
-			continue;
-		add_protected(c, r->real);
-		if (!path_within(c->p->cwd, r->real))
-			continue;
-		top = strcmp(r->real, "/") == 0 ? 0 : strlen(r->real);
-		for (const char *s = c->p->cwd + top; *s; s++) {
-			const char *end = s + 1 + strcspn(s + 1, "/");
-
-			if (*s == '/' && s[1])
-				add_protected(c, arena_strndup(c->a, c->p->cwd,
-							       (size_t)(end - c->p->cwd)));
-		}
-	}
-}
-
-static void add_cwd(struct compiler *c)
-{
-	struct point *pt = add_point(c, c->p->cwd);
-
-	c->view->look(c->view, c->a, c->p->cwd, &pt->at);
-	pt->shown = true;
-	pt->why = "the working directory";
-	for (size_t i = 0; i < c->n_points; i++) {
-		if (c->points[i].replaced && c->points[i].kind == MOUNT_PRIVATE &&
-		    strcmp(c->points[i].path, c->p->cwd) == 0)
-			ARENA_PUSH(c->a, c->plan->notes.v, c->plan->notes.n)->text = arena_printf(
-				c->a,
-				"the working directory %s is private to the sandbox: its files are "
-				"not seen, and what is written there is lost",
-				c->p->cwd);
-	}
-}
-
-static int compare_points(const void *a, const void *b)
-{
-	const struct point *p = a, *q = b;
-	int order = path_compare(p->path, q->path);
-
-	/* the sandbox's own places come first and win over rules on the same path */
-	return order ? order : (int)q->replaced - (int)p->replaced;
-}
-
-/* Several points at one path are one. */
-static void merge_points(struct compiler *c)
-{
-	size_t kept = 0;
-
-	qsort(c->points, c->n_points, sizeof(*c->points), compare_points);
-	for (size_t i = 0; i < c->n_points; i++) {
-		struct point *pt = &c->points[i], *last = kept ? &c->points[kept - 1] : NULL;
-
-		if (!last || strcmp(last->path, pt->path) != 0) {
-			c->points[kept++] = *pt;
-			continue;
-		}
-		last->guarded |= pt->guarded;
-		last->shown |= pt->shown;
-		if (!last->rule)
-			last->rule = pt->rule;
-		if (pt->guarded)
-			last->why = pt->why;
-	}
-	c->n_points = kept;
-}
 
 static struct region *region_of(struct compiler *c, const char *path)
 {
@@ -530,7 +83,7 @@ static void emit(struct compiler *c, const struct point *pt, const struct region
 		 enum mount_kind kind)
 {
 	struct mount_step *m;
-	const char *why = pt->why ? pt->why : rule_text(c, pt->rule);
+	const char *why = pt->why ? pt->why : plan_rule_text(c, pt->rule);
 
 	if (region->kind == REGION_RW)
 		pin_ancestors(c, region, pt->path);
@@ -579,7 +132,7 @@ static int place_point(struct compiler *c, const struct point *pt)
 				c->e, ENOENT,
 				"%s: does not exist, and without Landlock nothing keeps it "
 				"from being created",
-				rule_text(c, pt->rule));
+				plan_rule_text(c, pt->rule));
 		}
 		if (pt->at.kind == FILE_UNKNOWN)
 			return 0; /* out of the caller's own reach, so out of the command's */
@@ -743,17 +296,9 @@ static int compile_mounts(struct compiler *c)
 
 	policy_decide_path(c->p, ACCESS_WRITE, "/", &root);
 	c->plan->root_writable = root.verdict == VERDICT_ALLOW;
-	add_places(c);
-	add_resolver(c);
-	add_sockets(c);
-	for (size_t i = 0; i < c->p->fs.rules.n; i++) {
-		r = add_rule(c, &c->p->fs.rules.v[i]);
-		if (r < 0)
-			return r;
-	}
-	add_anchors(c);
-	add_cwd(c);
-	merge_points(c);
+	r = plan_gather_points(c);
+	if (r < 0)
+		return r;
 
 	base = ARENA_PUSH(c->a, c->stack, c->n_stack);
 	base->path = "/";
@@ -815,17 +360,26 @@ static int check_required(const struct policy *p, const struct plan_facts *facts
 static int refuse_unavailable(const struct policy *p, struct error *e)
 {
 	const struct policy_limits *l = &p->limits;
-	const char *key = l->memory                     ? "limits.memory"
-			  : l->cpu > 0                  ? "limits.cpu"
-			  : l->pids                     ? "limits.pids"
-			  : l->disk                     ? "limits.disk"
-			  : l->output                   ? "limits.output"
-			  : p->network.publish.n        ? "network.publish"
-			  : p->network.http_proxy_port  ? "network.httpProxyPort"
-			  : p->network.socks_proxy_port ? "network.socksProxyPort"
-							: NULL;
+	const struct {
+		bool asked;
+		const char *key;
+	} missing[] = {
+		{ l->memory, "limits.memory" },
+		{ l->cpu > 0, "limits.cpu" },
+		{ l->pids, "limits.pids" },
+		{ l->disk, "limits.disk" },
+		{ l->output, "limits.output" },
+		{ p->network.publish.n, "network.publish" },
+		{ p->network.http_proxy_port, "network.httpProxyPort" },
+		{ p->network.socks_proxy_port, "network.socksProxyPort" },
+	};
 
-	return key ? error_set(e, ENOTSUP, "%s is not available in this version", key) : 0;
+	for (size_t i = 0; i < ARRAY_LEN(missing); i++) {
+		if (missing[i].asked)
+			return error_set(e, ENOTSUP, "%s is not available in this version",
+					 missing[i].key);
+	}
+	return 0;
 }
 
 /* Without the kernel's default-deny the broker could be bypassed: never half of it. */
@@ -880,7 +434,7 @@ static int check_cwd(struct compiler *c)
 		c->e, EACCES,
 		"the working directory %s is hidden by %s: use --chdir DIR or --allow-read "
 		"%s",
-		cwd, rule_text(c, hidden), cwd);
+		cwd, plan_rule_text(c, hidden), cwd);
 }
 
 int plan_compile(struct arena *a, const struct policy *p, const struct plan_facts *facts,

@@ -35,8 +35,10 @@
 #include "supervise/attack_world.h"
 #include "supervise/run.h"
 
+#define PROBE_FD_MIN 9 /* for the inherited descriptor: above what shells use */
 #define ANSWERS_MAX ((size_t)1 << 16)
 #define TIME_LIMIT "20s"
+#define REMOVE_FDS 16 /* directories open at a time */
 
 /* --- judging --- */
 
@@ -156,7 +158,7 @@ static char *const *probe_words(struct arena *a, const struct attack_world *w)
 {
 	char **argv = arena_array(a, 8, sizeof(*argv));
 	int secret = open(path_join(a, w->dir, ATTACK_SECRET), O_RDONLY | O_CLOEXEC);
-	int fd = secret < 0 ? -1 : fcntl(secret, F_DUPFD, 9);
+	int fd = secret < 0 ? -1 : fcntl(secret, F_DUPFD, PROBE_FD_MIN);
 
 	argv[0] = path_join(a, w->dir, ATTACK_PROGRAM);
 	argv[1] = arena_strdup(a, ATTACK_PROBES_WORD);
@@ -214,7 +216,7 @@ static int run_probes(struct arena *a, const struct attack_world *w, start_fn *s
 	return n < 0 ? error_set(e, errno, "cannot read the answers: %s", strerror(errno)) : 0;
 }
 
-/* One run in a new world; `field` says which answer of a result it gives. */
+/* One run in a new world: an answer per attempt. */
 static int trial(struct arena *a, const char *dir, const char *program, start_fn *start,
 		 struct attack_answer *ret, struct error *e)
 {
@@ -279,24 +281,47 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
 	return remove(path) < 0 ? -1 : 0;
 }
 
-int attack_run(struct arena *a, const struct attack_request *req, struct attack_results *ret,
-	       struct error *e)
+/* What ends us waits, and who loses his parents (a surviving daemon) becomes our child. */
+struct hold {
+	sigset_t mask;
+	int reaper;
+};
+
+static void hold_on(struct hold *ret)
 {
 	static const int ending[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP };
-	char *dir = make_place(a, req->places);
-	sigset_t held, old;
-	int r;
+	sigset_t held;
 
-	if (!dir)
-		return error_set(e, ENOENT,
-				 "no directory in which programs may be made and run was found");
 	(void)sigemptyset(&held);
 	for (size_t i = 0; i < ARRAY_LEN(ending); i++)
 		(void)sigaddset(&held, ending[i]);
-	(void)sigprocmask(SIG_BLOCK, &held, &old);
-	r = attack_in(a, dir, req->program, ret, e);
-	if (nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS) < 0 && r == 0)
+	(void)sigprocmask(SIG_BLOCK, &held, &ret->mask);
+	ret->reaper = 0;
+	(void)prctl(PR_GET_CHILD_SUBREAPER, &ret->reaper, 0, 0, 0);
+	(void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+}
+
+static void let_go(const struct hold *h)
+{
+	(void)prctl(PR_SET_CHILD_SUBREAPER, h->reaper, 0, 0, 0);
+	(void)sigprocmask(SIG_SETMASK, &h->mask, NULL);
+}
+
+int attack_run(struct arena *a, const struct attack_request *req, struct attack_results *ret,
+	       struct error *e)
+{
+	struct hold hold;
+	char *dir;
+	int r;
+
+	hold_on(&hold);
+	dir = make_place(a, req->places);
+	if (!dir)
+		r = error_set(e, ENOENT, "no directory was found to make programs and run them in");
+	else
+		r = attack_in(a, dir, req->program, ret, e);
+	if (dir && nftw(dir, remove_one, REMOVE_FDS, FTW_DEPTH | FTW_PHYS) < 0 && r == 0)
 		r = error_set(e, errno, "%s: cannot be removed: %s", dir, strerror(errno));
-	(void)sigprocmask(SIG_SETMASK, &old, NULL);
+	let_go(&hold);
 	return r;
 }

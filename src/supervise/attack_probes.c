@@ -245,12 +245,15 @@ static int leave_daemon(struct attack_context *c)
 {
 	int ready[2];
 	char byte;
+	pid_t pid;
 
 	if (pipe2(ready, O_CLOEXEC) < 0)
 		return -errno;
-	if (fork() == 0)
+	pid = fork();
+	if (pid == 0)
 		become_daemon(c, ready[1]);
 	(void)close(ready[1]);
+	(void)waitpid(pid, NULL, 0);
 	return read(ready[0], &byte, 1) == 1 ? 0 : -ECHILD;
 }
 
@@ -314,6 +317,7 @@ static int type_into_terminal(struct attack_context *c)
 	char name[64];
 
 	(void)c;
+	(void)signal(SIGHUP, SIG_IGN); /* comes when we close it */
 	if (outer < 0 || unlockpt(outer) < 0 || ptsname_r(outer, name, sizeof(name)) != 0 ||
 	    setsid() < 0)
 		return -errno;

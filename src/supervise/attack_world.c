@@ -233,8 +233,8 @@ static bool end_daemon(struct arena *a, const struct attack_world *w)
 
 	if (fd < 0 || fcntl(fd, F_GETLK, &lock) < 0 || lock.l_type == F_UNLCK)
 		return false;
-	if (lock.l_pid > 0)
-		(void)kill(lock.l_pid, SIGKILL);
+	if (lock.l_pid > 0 && kill(lock.l_pid, SIGKILL) == 0)
+		(void)waitpid(lock.l_pid, NULL, 0);
 	return true;
 }
 

@@ -121,7 +121,8 @@ static void test_begun_patterns(void **state)
 	assert_true(MOVE_DIR("a/info"));
 	assert_false(MOVE_DIR(".git"));
 	assert_false(SYMLINK("a/.git"));
-	assert_true(WRITE("a/.git")); /* a file: of a worktree or submodule */
+	assert_false(WRITE("a/.git")); /* a file that leads git elsewhere */
+	assert_false(MOVE_FILE("a/.git"));
 	assert_true(MKDIR(".config/systemd"));
 }
 
@@ -299,6 +300,7 @@ static void test_new_territory(void **state)
 	assert_non_null(t.a.new_territory);
 	assert_true(WRITE("new/.claude/settings.json"));
 	assert_true(MKDIR("new/.vscode"));
+	assert_true(WRITE("new/.git")); /* of a worktree or submodule */
 	assert_false(WRITE("new/sub/.envrc")); /* not made in this run */
 	assert_false(WRITE("old/.envrc"));
 	/* made new is the directory that holds the first part, not one on the way */

@@ -239,9 +239,9 @@ static int step_proc(struct executor *x, size_t i)
 	static const struct {
 		const char *path;
 		bool root_only;
-	} secrets[] = { { "/proc/keys", false },
-			{ "/proc/kpagecount", true },
-			{ "/proc/kpageflags", true },
+	} secrets[] = { { "/proc/keys", false },       { "/proc/timer_list", true },
+			{ "/proc/vmallocinfo", true }, { "/proc/slabinfo", true },
+			{ "/proc/kpagecount", true },  { "/proc/kpageflags", true },
 			{ "/proc/kpagecgroup", true } };
 	const char *path = x->plan->mounts[i].path;
 

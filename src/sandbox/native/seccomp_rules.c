@@ -133,7 +133,9 @@ static const struct seccomp_rule rules[] = {
 	NOTIFY(renameat), NOTIFY(renameat2), NOTIFY(truncate),
 	/* Decided by the kernel alone; the broker tells what was refused. */
 	NOTIFY(rmdir), NOTIFY(unlink), NOTIFY(unlinkat), NOTIFY(chown), NOTIFY(lchown), NOTIFY(fchownat), NOTIFY(utime),
-	NOTIFY(utimes), NOTIFY(utimensat), NOTIFY(setxattr), NOTIFY(lsetxattr),
+	NOTIFY(utimes), 
+	ALLOW(utimensat, LONG_HAS_ONLY(1, 0)), NOTIFY(utimensat), /* without a path: by descriptor */
+	 NOTIFY(setxattr), NOTIFY(lsetxattr),
 	NOTIFY(removexattr), NOTIFY(lremovexattr),
 	/* Not its to decide, but it must know of them to do the others right. */
 	NOTIFY(umask), NOTIFY(chroot),

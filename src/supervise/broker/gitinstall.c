@@ -13,6 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/error.h"
 #include "base/fd.h"
 #include "supervise/broker/gitconfig.h"
 #include "supervise/broker/internal.h"
@@ -25,10 +26,8 @@ static int read_regular(int dirfd, const char *name, char **ret, size_t *ret_len
 	struct stat st;
 	ssize_t n;
 
-	if (fd < 0)
-		return -errno;
-	if (fstat(fd, &st) < 0)
-		return -errno;
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return error_negative(errno);
 	if (!S_ISREG(st.st_mode) || st.st_size > (off_t)GITCONFIG_MAX)
 		return -EACCES;
 	text = malloc(GITCONFIG_MAX + 2);

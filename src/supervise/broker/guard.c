@@ -89,7 +89,7 @@ static bool grow(struct guard *g)
 
 	if (g->n * 2 < g->cap)
 		return true;
-	if (bigger.cap > TERRITORY_MAX * 2)
+	if (bigger.cap / 2 > TERRITORY_MAX)
 		return false;
 	bigger.v = calloc(bigger.cap, sizeof(*bigger.v));
 	if (!bigger.v)
@@ -185,6 +185,13 @@ static bool lacks(int dirfd, const char *name)
 	return faccessat(dirfd, name, F_OK, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT;
 }
 
+static bool is_file(int dirfd, const char *name)
+{
+	struct stat st;
+
+	return fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISDIR(st.st_mode);
+}
+
 bool guard_is_git_dir(int dirfd)
 {
 	return !lacks(dirfd, "objects") && !lacks(dirfd, "refs");
@@ -265,7 +272,8 @@ static void ask_config(const struct guard *g, const struct guard_question *q,
 }
 
 /* What git would run or follow, by the content of the directory. */
-static void ask_git(const struct guard *g, const struct guard_question *q, struct guard_answer *ret)
+static void ask_git(const struct guard *g, const struct guard_question *q, const char *path,
+		    struct guard_answer *ret)
 {
 	const char *name = q->name;
 	bool objects = strcmp(name, "objects") == 0;
@@ -277,7 +285,11 @@ static void ask_git(const struct guard *g, const struct guard_question *q, struc
 			deny(ret, "git runs the files in its hooks directory");
 		return;
 	}
-	if (strcmp(name, "config.worktree") == 0) {
+	if (strcmp(name, ".git") == 0) {
+		if (q->op != GUARD_RENAME_FROM && q->op != GUARD_MAKE_DIR && !q->directory &&
+		    (is_file(q->parent, name) || guard_was_there(g, path)) && !is_new(g, q->parent))
+			deny(ret, "it says which repository git uses here");
+	} else if (strcmp(name, "config.worktree") == 0) {
 		ask_config(g, q, ret);
 	} else if (strcmp(name, "config") == 0) {
 		if (is_git_dir(q->parent, q->path, len))
@@ -293,6 +305,12 @@ static void ask_git(const struct guard *g, const struct guard_question *q, struc
 			ret->way = GUARD_COMMONDIR;
 		else if (q->op != GUARD_RENAME_FROM &&
 			 (worktree || !lacks(q->parent, "HEAD") || guard_is_git_dir(q->parent)))
+			deny(ret, "it makes git read another configuration");
+	} else if (strcmp(name, ".git") == 0 && !g->commondir_lifted) {
+		/* a file that leads to a git directory: of what was cloned or checked out just now */
+		if ((q->op == GUARD_WRITE || q->op == GUARD_MAKE_OTHER ||
+		     (q->op == GUARD_RENAME_TO && !q->directory)) &&
+		    (strcmp(q->path, q->root) == 0 || !is_new(g, q->parent)))
 			deny(ret, "it makes git read another configuration");
 	} else if (strcmp(name, "HEAD") == 0 && !g->commondir_lifted) {
 		/* the other way round: a commondir of any content comes to life */
@@ -547,7 +565,7 @@ void guard_ask(struct guard *g, const struct guard_question *q, struct guard_ans
 	*ret = (struct guard_answer){ .allowed = true };
 	(void)snprintf(path, sizeof(path), "%s/%s", strcmp(q->path, "/") == 0 ? "" : q->path,
 		       q->name);
-	ask_git(g, q, ret);
+	ask_git(g, q, path, ret);
 	if (ret->allowed)
 		ask_rules(g, q, path, ret);
 	if (ret->allowed && q->op != GUARD_RENAME_FROM)

@@ -34,6 +34,7 @@ struct broker {
 struct later {
 	char *path;
 	const char *reason;
+	bool territory; /* a protected name, allowed because its directory is new */
 };
 
 #define LATER_MAX 1000
@@ -132,6 +133,8 @@ void call_report_unix(const struct call *c, const char *path);
 
 /* The directory was made in this run. */
 bool call_is_new(const struct call *c, const struct place *p);
+/* It holds protected names that were allowed only because it is new. */
+bool call_is_tainted(const struct call *c, const struct place *p);
 void call_note_gone(const struct call *c, const struct place *p);
 /* A directory was renamed: what lies in it and was told is told again by its new path. */
 void call_move_later(const struct call *c, const struct place *from, const struct place *to);

@@ -44,7 +44,7 @@ void call_note_later(const struct call *c, const struct place *p, const struct g
 	copy = strdup(path);
 	if (!copy)
 		return;
-	b->later[b->n_later++] = (struct later){ copy, reason };
+	b->later[b->n_later++] = (struct later){ copy, reason, how && how->new_territory };
 	tell(c, path, reason);
 }
 
@@ -70,6 +70,18 @@ void call_move_later(const struct call *c, const struct place *from, const struc
 		b->later[i].path = moved;
 		tell(c, moved, b->later[i].reason);
 	}
+}
+
+bool call_is_tainted(const struct call *c, const struct place *p)
+{
+	char path[PLACE_TEXT_MAX];
+
+	place_text(p, path);
+	for (size_t i = 0; i < c->b->n_later; i++) {
+		if (c->b->later[i].territory && path_within(c->b->later[i].path, path))
+			return true;
+	}
+	return false;
 }
 
 bool call_is_new(const struct call *c, const struct place *p)

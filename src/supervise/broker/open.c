@@ -282,7 +282,7 @@ int call_open(struct call *c, int dirfd, uint64_t address, struct opening o)
 
 int call_openat2(struct call *c)
 {
-	const uint64_t known = OPEN_FLAGS | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
+	const uint64_t known = (uint64_t)OPEN_FLAGS | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
 	uint64_t how[3]; /* flags, mode, resolve */
 
 	if (c->args[3] != sizeof(how) || call_read(c, c->args[2], how, sizeof(how)) < 0)

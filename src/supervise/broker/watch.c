@@ -68,13 +68,26 @@ static bool plainly_allowed(const struct call *c, int dirfd, const char *path)
 	return *base && is_writable_place(c->b, base);
 }
 
+/* A .git file that goes must not come back as another one. */
+static void note_git_file(struct call *c, int dirfd, const char *path)
+{
+	_cleanup_place_ struct place p = PLACE_INIT;
+
+	if (call_resolve(c, dirfd, path, 0, &p) == 0 && p.root && strcmp(p.name, ".git") == 0)
+		call_note_gone(c, &p);
+}
+
 static void watch_change(struct call *c, int dirfd, uint64_t address, enum violation_kind kind)
 {
 	_cleanup_place_ struct place p = PLACE_INIT;
 	struct stat st;
 	char path[PATH_MAX];
 
-	if (call_read_path(c, address, path) < 0 || !*path || plainly_allowed(c, dirfd, path))
+	if (call_read_path(c, address, path) < 0 || !*path)
+		return;
+	if (kind == VIOLATION_DELETE && text_ends(path, ".git"))
+		note_git_file(c, dirfd, path);
+	if (plainly_allowed(c, dirfd, path))
 		return;
 	if (call_resolve(c, dirfd, path, 0, &p) < 0 || p.root)
 		return;
@@ -95,6 +108,25 @@ static void watch_rmdir(struct call *c, int dirfd, uint64_t address)
 	watch_change(c, dirfd, address, VIOLATION_DELETE);
 }
 
+/* Is the open file on a mount that is not the sandbox's own? What has no name is not. */
+static bool is_foreign(const struct broker *b, int file)
+{
+	_cleanup_fd_ int here = -1;
+	struct statx theirs, ours;
+	char path[PATH_MAX];
+
+	if (fd_path(b, file, path) < 0)
+		return false; /* a pipe or socket */
+	if (statx(file, "", AT_EMPTY_PATH, STATX_NLINK | STATX_MNT_ID, &theirs) < 0)
+		return true;
+	if (theirs.stx_nlink == 0)
+		return false;
+	here = sys_openat2(b->root, path, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0,
+			   SYS_RESOLVE_NO_SYMLINKS);
+	return here < 0 || statx(here, "", AT_EMPTY_PATH, STATX_MNT_ID, &ours) < 0 ||
+	       ours.stx_mnt_id != theirs.stx_mnt_id;
+}
+
 /*
  * The file behind a descriptor. One that came from outside (standard input and the like) is on
  * a mount of the host's, where nothing is read-only: it may not be changed at all.
@@ -102,19 +134,16 @@ static void watch_rmdir(struct call *c, int dirfd, uint64_t address)
 int broker_change_fd(struct call *c)
 {
 	_cleanup_fd_ int file = -1;
-	char link[48], path[PATH_MAX];
-	ssize_t n;
+	char link[48];
 	int r;
 
 	(void)snprintf(link, sizeof(link), "%d/fd/%d", c->tid, (int)c->args[0]);
 	file = openat(c->b->proc, link, O_PATH | O_CLOEXEC);
 	if (file < 0)
 		return ANSWER_CONTINUE; /* not open: the kernel says so */
-	(void)snprintf(link, sizeof(link), "self/fd/%d", file);
-	n = readlinkat(c->b->proc, link, path, sizeof(path) - 1);
-	path[n > 0 ? n : 0] = '\0';
-	if (n < 0 || text_starts(path, "(unreachable)"))
+	if (is_foreign(c->b, file))
 		return -EACCES;
+	(void)snprintf(link, sizeof(link), "self/fd/%d", file);
 	/* acted on the same file that was looked at: the number may mean another by now */
 	if (c->n->data.nr == SYS_fchmod)
 		r = fchmodat(c->b->proc, link, (mode_t)c->args[1] & 01777, 0);
