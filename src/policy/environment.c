@@ -207,15 +207,32 @@ static bool value_has_password(const char *value)
 	return *at == '@' && colon && colon + 1 < at;
 }
 
+/* The set of letters in a word: a row can only match a name that has all of its letters. */
+static uint32_t letters_of(const char *s)
+{
+	uint32_t set = 0;
+
+	for (; *s; s++)
+		set |= *s >= 'A' && *s <= 'Z' ? 1u << (*s - 'A') : 1u << 31;
+	return set;
+}
+
 static const char *why_unsafe(const char *name, const char *value)
 {
+	static uint32_t letters[ARRAY_LEN(unsafe_names)]; /* filled once, the same every time */
 	char upper[ENV_NAME_MAX + 1];
 	size_t n = strlen(name);
+	uint32_t has;
 
 	for (size_t i = 0; i <= n; i++)
 		upper[i] = name[i] >= 'a' && name[i] <= 'z' ? (char)(name[i] - 'a' + 'A') : name[i];
+	if (!letters[0]) {
+		for (size_t i = 0; i < ARRAY_LEN(letters); i++)
+			letters[i] = letters_of(unsafe_names[i].text);
+	}
+	has = letters_of(upper);
 	for (size_t i = 0; i < ARRAY_LEN(unsafe_names); i++) {
-		if (is_unsafe(&unsafe_names[i], upper))
+		if (!(letters[i] & ~has) && is_unsafe(&unsafe_names[i], upper))
 			return unsafe_names[i].why;
 	}
 	return value_has_password(value) ? "holds a password" : NULL;

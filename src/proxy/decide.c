@@ -60,14 +60,18 @@ static bool rule_means(const struct host_rule *rule, const struct host *address)
 	return host_classify(&rule->host) == class && host_classify(&last) == class;
 }
 
-/* The address rule that lets the literal through; NULL when none does. */
+/*
+ * The address rule that lets the literal through; NULL when none does. An own address of this
+ * machine needs a rule of its own: a network that it happens to lie in does not mean it.
+ */
 static const struct named_rule *find_meaning(const struct config *c, const struct host *address,
-					     uint16_t port)
+					     uint16_t port, bool own)
 {
 	for (size_t i = 0; i < c->allow.n; i++) {
 		const struct host_rule *rule = &c->allow.v[i].rule;
 
-		if (host_rule_matches(rule, address, port) && rule_means(rule, address))
+		if (host_rule_matches(rule, address, port) && rule_means(rule, address) &&
+		    (!own || rule->type == HOST_RULE_EXACT))
 			return &c->allow.v[i];
 	}
 	return NULL;
@@ -111,7 +115,7 @@ void decide_host(const struct config *c, const struct host *host, uint16_t port,
 	set_rule(ret, "allowedDomains", rule);
 	if (host->kind == HOST_NAME)
 		return;
-	rule = find_meaning(c, host, port);
+	rule = find_meaning(c, host, port, false);
 	if (rule)
 		set_rule(ret, "allowedDomains", rule);
 	else
@@ -143,7 +147,8 @@ void decide_address(const struct config *c, const struct own_addresses *own,
 		refuse_class(ret, host, address, "denied", ret->rule);
 		return;
 	}
-	if (find_meaning(c, address, port))
+	/* 127.0.0.0/8 is the machine itself, and a rule for it says so */
+	if (find_meaning(c, address, port, class != HOST_CLASS_LOOPBACK && is_own(own, address)))
 		return;
 	/* who allows localhost by name means loopback; by any other name it is a trick */
 	if (decide_is_localhost(host) && class == HOST_CLASS_LOOPBACK)

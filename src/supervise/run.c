@@ -49,6 +49,7 @@ enum {
 	POLL_CONTROL,
 	POLL_REPORTS,
 	POLL_EGRESS,
+	POLL_LISTENER,
 	POLL_INIT,
 	POLL_COUNT,
 };
@@ -60,6 +61,7 @@ struct run {
 	struct native_child child;
 	pid_t broker;
 	struct egress egress;
+	int listener; /* of the system call filter, until the broker has it */
 	int user_ns, mount_ns; /* for the broker to join */
 	int reports[2]; /* ours, the broker's */
 	int signals;
@@ -202,13 +204,13 @@ static int open_lock(const struct policy *p)
 	return open(path_join(a, dir, "lock"), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 }
 
-static int start_broker(struct run *run, int listener)
+static int start_broker(struct run *run)
 {
 	_cleanup_fd_ int lock = open_lock(run->req->policy);
 	struct broker_setup setup = {
 		.policy = run->req->policy,
 		.plan = run->plan,
-		.listener = listener,
+		.listener = run->listener,
 		.user_ns = run->user_ns,
 		.mount_ns = run->mount_ns,
 		.reports = run->reports[1],
@@ -241,14 +243,24 @@ static int take_descriptor(struct run *run, int fd, size_t len)
 			     : 0;
 	}
 	memcpy(&which, &run->failure, sizeof(which));
-	if (which == NATIVE_LISTENER)
-		return start_broker(run, fd);
 	r = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-	if (which == NATIVE_USER_NS)
+	if (which == NATIVE_LISTENER)
+		run->listener = r;
+	else if (which == NATIVE_USER_NS)
 		run->user_ns = r;
 	else
 		run->mount_ns = r;
 	return r < 0 ? error_set(&run->failure, errno, "too many open files") : 0;
+}
+
+/* The broker is started when it is first needed: many commands write nothing. */
+static void on_first_call(struct run *run, int events)
+{
+	if (events & POLLIN && start_broker(run) < 0) {
+		run->failed = true;
+		(void)sys_pidfd_send_signal(run->child.pidfd, SIGKILL);
+	}
+	fd_close(TAKE_FD(run->listener)); /* the broker has its own, or nobody is left to ask */
 }
 
 /* A struct error, or a descriptor, or the end. */
@@ -369,13 +381,17 @@ static void loop(struct run *run)
 		[POLL_ERRORS] = { .fd = run->child.errors, .events = POLLIN },
 		[POLL_CONTROL] = { .fd = run->child.control, .events = POLLIN },
 		[POLL_REPORTS] = { .fd = run->reports[0], .events = POLLIN },
+		[POLL_LISTENER] = { .fd = -1, .events = POLLIN },
 		[POLL_EGRESS] = { .fd = run->egress.control, .events = POLLIN },
 		[POLL_INIT] = { .fd = run->child.pidfd, .events = POLLIN },
 	};
 
 	while (!fds[POLL_INIT].revents) {
+		fds[POLL_LISTENER].fd = run->listener;
 		if (poll(fds, POLL_COUNT, due(run)) < 0)
 			continue; /* EINTR */
+		if (fds[POLL_LISTENER].revents)
+			on_first_call(run, fds[POLL_LISTENER].revents);
 		if (fds[POLL_ERRORS].revents)
 			(void)on_error(run, &fds[POLL_ERRORS]);
 		if (fds[POLL_SIGNALS].revents)
@@ -498,6 +514,7 @@ int run_command(const struct run_request *req, struct run_result *ret, struct er
 			   .egress = EGRESS_INIT,
 			   .signals = -1,
 			   .tty = -1,
+			   .listener = -1,
 			   .user_ns = -1,
 			   .mount_ns = -1,
 			   .reports = { -1, -1 } };
@@ -534,6 +551,7 @@ int run_command(const struct run_request *req, struct run_result *ret, struct er
 	fd_close(run.child.control);
 	fd_close(run.child.errors);
 	fd_close(run.child.pidfd);
+	fd_close(run.listener);
 	fd_close(run.user_ns);
 	fd_close(run.mount_ns);
 	fd_close(run.reports[0]);

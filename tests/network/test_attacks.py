@@ -294,9 +294,9 @@ TRAPS = ["127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.1", "0.0.0.0", "::", "
 
 def test_n5_names_that_lead_inside(net, box):
     """An allowed name that resolves to anything but a public address of somebody else."""
-    names = {f"trap{i}.test": [a] for i, a in enumerate(TRAPS)}
+    names = {f"trap{i}.evil.test": [a] for i, a in enumerate(TRAPS)}
     fetch = " ".join(f"http://{n}/" for n in names)
-    box.options = ["--allow-domain", "*.test"]
+    box.options = ["--allow-domain", "*.evil.test"]
 
     def run(where):
         net.names.update({k: list(v) for k, v in names.items()})
@@ -398,14 +398,20 @@ def test_n7_private_by_name_when_allowed(net, box):
 
 def test_n8_other_port(net, box, attempts):
     box.options = ["--allow-domain", "allowed.test:443"]
-    wider = ["--allow-domain", "allowed.test"]
-    for port in (22, 25, 80, 8443):
-        tries = [connect_to(b"allowed.test:%d" % port), ("socks", "allowed.test", port, b""),
-                 ("tcp", "allowed.test", port, GET % (b"", b"allowed.test"))]
-        for one in tries:
-            stopped(net, lambda: attempts([one]), lambda: attempts([one], options=wider),
-                    ports=(443,))
-            assert f"denied connect to allowed.test:{port}" in attempts.err, attempts.err
+    tries, ports = [], (22, 25, 80, 8080)
+    for port in ports:
+        tries += [connect_to(b"allowed.test:%d" % port), ("socks", "allowed.test", port, b""),
+                  ("tcp", "allowed.test", port, GET % (b"", b"allowed.test"))]
+    for way in range(3):  # control: each way by itself
+        net.forget()
+        attempts(tries[way::3], options=["--allow-domain", "allowed.test"])
+        reached = {e.what[2] for e in net.events if e.kind == "packet" and e.what[0] == "tcp"}
+        assert reached == set(ports), reached
+    net.forget()
+    replies = attempts(tries)
+    assert_no_leak(net, replies, ports=(443,))
+    for port in ports:
+        assert f"denied connect to allowed.test:{port}" in attempts.err, attempts.err
 
 
 def test_n9_redirect(net, box, direct):
@@ -494,12 +500,15 @@ def test_n10_smuggling(net, box, attempts):
 
 
 def test_n10_smuggling_transparent(net, box, attempts):
-    for data in (b"GET / HTTP/1.1\r\n" + ALLOWED + b"\r\n" + ORIGIN,
-                 SMUGGLING["cl-zero-body"].replace(b"http://allowed.test/", b"/"),
-                 SMUGGLING["te-space"].replace(b"http://allowed.test/", b"/"),
-                 b"GET /smuggled HTTP/1.1\r\n" + ALLOWED + b"Host: evil.test\r\n\r\n"):
-        stopped(net, lambda: attempts([("tcp", "allowed.test", 80, data)]),
-                lambda: attempts.host([("tcp", "allowed.test", 80, data)]))
+    def tries(*data):
+        return [("tcp", "allowed.test", 80, d) for d in data]
+
+    second = b"GET / HTTP/1.1\r\n" + ALLOWED + b"\r\n" + ORIGIN
+    two_hosts = b"GET /smuggled HTTP/1.1\r\n" + ALLOWED + b"Host: evil.test\r\n\r\n"
+    every = [d.replace(b"http://allowed.test/", b"/") for d in SMUGGLING.values()]
+    stopped(net, lambda: attempts(tries(second)), lambda: attempts.host(tries(second)))
+    stopped(net, lambda: attempts(tries(two_hosts)), lambda: attempts.host(tries(two_hosts)))
+    assert_no_leak(net, attempts(tries(*every)))
 
 
 def test_n10_control(net, box, attempts):
@@ -517,7 +526,7 @@ LOCAL = ["127.0.0.1", "localhost", "0.0.0.0", "0", "127.1", "2130706433", "0x7f0
          HOST4, f"[{HOST6}]", "[fe80::1%25lo]", "%31%32%37.0.0.1", "①②⑦.0.0.1"]
 
 
-@pytest.mark.parametrize("rule", ["allowed.test", "*.test", "0.0.0.0/0,::/0"])
+@pytest.mark.parametrize("rule", ["*.allowed.test", "0.0.0.0/0,::/0"])
 def test_i9_proxy_as_hop(net, box, attempts, rule):
     """CONNECT and absolute requests to the host's loopback, in every spelling of it."""
     box.options = ["--allow-domain", rule]
@@ -725,30 +734,25 @@ def test_missing_proxy(net, box, tmp_path_factory):
 
 
 def test_n16_flood(net, box):
-    """Many half-open connections and endless heads: bounded memory, others are served."""
+    """Many unfinished requests and an endless head: bounded memory, others are served."""
     script = """
-import socket, time
+import socket, urllib.request
 hold = [socket.create_connection(("127.0.0.1", 3128)) for _ in range(800)]
 for s in hold:
     s.sendall(b"GET http://allowed.test/ HTTP/1.1\\r\\nX: ")
 big = socket.create_connection(("127.0.0.1", 3128))
-sent = 0
 try:
-    for _ in range(2000):
+    for _ in range(1000):
         big.sendall(b"x" * 65536)
-        sent += 65536
 except OSError:
     pass
-print("cut" if sent < 50_000_000 else "endless")
-import urllib.request
-print(urllib.request.urlopen("http://allowed.test/", timeout=5).read().decode().split()[0], flush=True)
+print(urllib.request.urlopen("http://allowed.test/", timeout=5).read().decode().split()[0])
+print(flush=True)
 input()"""
     with box.start(PYTHON, "-c", script) as child:
-        assert child.process.stdout.readline() == b"cut\n", child.process.stderr.read()
-        assert child.process.stdout.readline() == b"hello\n", child.process.stderr.read()
+        assert child.process.stdout.readline() == b"hello\n"
         status = Path(f"/proc/{proxy_of(child)}/status").read_text()
-        rss = int(status.split("VmRSS:")[1].split()[0])
-        assert rss < 40_000, status
+        assert int(status.split("VmHWM:")[1].split()[0]) < 32_000, status
         child.wait(input=b"\n")
 
 

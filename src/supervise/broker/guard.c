@@ -185,13 +185,6 @@ static bool lacks(int dirfd, const char *name)
 	return faccessat(dirfd, name, F_OK, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT;
 }
 
-static bool is_file(int dirfd, const char *name)
-{
-	struct stat st;
-
-	return fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISDIR(st.st_mode);
-}
-
 bool guard_is_git_dir(int dirfd)
 {
 	return !lacks(dirfd, "objects") && !lacks(dirfd, "refs");
@@ -272,8 +265,7 @@ static void ask_config(const struct guard *g, const struct guard_question *q,
 }
 
 /* What git would run or follow, by the content of the directory. */
-static void ask_git(const struct guard *g, const struct guard_question *q, const char *path,
-		    struct guard_answer *ret)
+static void ask_git(const struct guard *g, const struct guard_question *q, struct guard_answer *ret)
 {
 	const char *name = q->name;
 	bool objects = strcmp(name, "objects") == 0;
@@ -286,8 +278,9 @@ static void ask_git(const struct guard *g, const struct guard_question *q, const
 		return;
 	}
 	if (strcmp(name, ".git") == 0) {
+		/* a file that leads elsewhere, as in a worktree or submodule: only where all is new */
 		if (q->op != GUARD_RENAME_FROM && q->op != GUARD_MAKE_DIR && !q->directory &&
-		    (is_file(q->parent, name) || guard_was_there(g, path)) && !is_new(g, q->parent))
+		    (strcmp(q->path, q->root) == 0 || !is_new(g, q->parent)))
 			deny(ret, "it says which repository git uses here");
 	} else if (strcmp(name, "config.worktree") == 0) {
 		ask_config(g, q, ret);
@@ -305,12 +298,6 @@ static void ask_git(const struct guard *g, const struct guard_question *q, const
 			ret->way = GUARD_COMMONDIR;
 		else if (q->op != GUARD_RENAME_FROM &&
 			 (worktree || !lacks(q->parent, "HEAD") || guard_is_git_dir(q->parent)))
-			deny(ret, "it makes git read another configuration");
-	} else if (strcmp(name, ".git") == 0 && !g->commondir_lifted) {
-		/* a file that leads to a git directory: of what was cloned or checked out just now */
-		if ((q->op == GUARD_WRITE || q->op == GUARD_MAKE_OTHER ||
-		     (q->op == GUARD_RENAME_TO && !q->directory)) &&
-		    (strcmp(q->path, q->root) == 0 || !is_new(g, q->parent)))
 			deny(ret, "it makes git read another configuration");
 	} else if (strcmp(name, "HEAD") == 0 && !g->commondir_lifted) {
 		/* the other way round: a commondir of any content comes to life */
@@ -565,7 +552,7 @@ void guard_ask(struct guard *g, const struct guard_question *q, struct guard_ans
 	*ret = (struct guard_answer){ .allowed = true };
 	(void)snprintf(path, sizeof(path), "%s/%s", strcmp(q->path, "/") == 0 ? "" : q->path,
 		       q->name);
-	ask_git(g, q, path, ret);
+	ask_git(g, q, ret);
 	if (ret->allowed)
 		ask_rules(g, q, path, ret);
 	if (ret->allowed && q->op != GUARD_RENAME_FROM)
