@@ -190,11 +190,12 @@ static void child(const struct attack_world *w, start_fn *start, int answers, in
 }
 
 /* Runs the probes in the world; what they wrote comes back. */
-static int run_probes(struct arena *a, const struct attack_world *w, start_fn *start, char **ret,
-		      struct error *e)
+static int run_probes(struct arena *a, const struct attack_world *w, start_fn *start,
+		      const char **ret, struct error *e)
 {
 	_cleanup_fd_ int answers = memfd_create("ambit-attack", MFD_CLOEXEC), in = -1, out = -1;
 	int errors[2];
+	char *text;
 	ssize_t n;
 	pid_t pid;
 
@@ -211,9 +212,12 @@ static int run_probes(struct arena *a, const struct attack_world *w, start_fn *s
 		return error_set(e, ECHILD, "the attempts were ended from outside");
 	if (e->code)
 		return -e->code;
-	*ret = arena_alloc(a, ANSWERS_MAX + 1);
-	n = pread(answers, *ret, ANSWERS_MAX, 0);
-	return n < 0 ? error_set(e, errno, "cannot read the answers: %s", strerror(errno)) : 0;
+	text = arena_alloc(a, ANSWERS_MAX + 1);
+	n = pread(answers, text, ANSWERS_MAX, 0);
+	if (n < 0)
+		return error_set(e, errno, "cannot read the answers: %s", strerror(errno));
+	*ret = text;
+	return 0;
 }
 
 /* One run in a new world: an answer per attempt. */
@@ -221,7 +225,7 @@ static int trial(struct arena *a, const char *dir, const char *program, start_fn
 		 struct attack_answer *ret, struct error *e)
 {
 	struct attack_world w = ATTACK_WORLD_INIT;
-	char *lines = NULL;
+	const char *lines = "";
 	int r = attack_world_make(a, dir, program, &w, e);
 
 	if (r == 0)

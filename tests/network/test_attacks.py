@@ -296,7 +296,8 @@ def test_n5_names_that_lead_inside(net, box):
     """An allowed name that resolves to anything but a public address of somebody else."""
     names = {f"trap{i}.evil.test": [a] for i, a in enumerate(TRAPS)}
     fetch = " ".join(f"http://{n}/" for n in names)
-    box.options = ["--allow-domain", "*.evil.test"]
+    report = box.ws / "report"
+    box.options = ["--allow-domain", "*.evil.test", "--report", str(report)]
 
     def run(where):
         net.names.update({k: list(v) for k, v in names.items()})
@@ -317,8 +318,7 @@ def test_n5_names_that_lead_inside(net, box):
         out = [e for e in net.events if e.kind == "host" or
                (e.kind == "packet" and e.what[2] != 53)]
         assert not out, "\n".join(map(str, [r, *out]))
-        denied = {line.split()[4].split(":")[0] for line in r.err.splitlines()
-                  if line.startswith("ambit: denied connect to")}
+        denied = {v["target"].split(":")[0] for v in json.loads(report.read_text())["violations"]}
         assert denied == set(names), (set(names) - denied, str(r))
 
 
@@ -483,7 +483,7 @@ SMUGGLING = {
                         b"\r\n" + ORIGIN,
     "userinfo": b"GET http://allowed.test:80@evil.test/smuggled HTTP/1.1\r\n\r\n",
     "https-scheme": b"GET https://evil.test/smuggled HTTP/1.1\r\nHost: allowed.test\r\n\r\n",
-    "forwarded-host": b"GET //evil.test/smuggled HTTP/1.1\r\nHost: allowed.test\r\n\r\n",
+    "double-slash": b"GET //evil.test/smuggled HTTP/1.1\r\nHost: allowed.test\r\n\r\n",
 }
 
 
@@ -505,7 +505,8 @@ def test_n10_smuggling_transparent(net, box, attempts):
 
     second = b"GET / HTTP/1.1\r\n" + ALLOWED + b"\r\n" + ORIGIN
     two_hosts = b"GET /smuggled HTTP/1.1\r\n" + ALLOWED + b"Host: evil.test\r\n\r\n"
-    every = [d.replace(b"http://allowed.test/", b"/") for d in SMUGGLING.values()]
+    every = [d.replace(b"http://allowed.test/", b"/") for how, d in SMUGGLING.items()
+             if how != "double-slash"]  # a path like any other, when it is for this host
     stopped(net, lambda: attempts(tries(second)), lambda: attempts.host(tries(second)))
     stopped(net, lambda: attempts(tries(two_hosts)), lambda: attempts.host(tries(two_hosts)))
     assert_no_leak(net, attempts(tries(*every)))
@@ -714,23 +715,22 @@ echo done"""
     assert took < 4, (took, str(r))
 
 
-def test_missing_proxy(net, box, tmp_path_factory):
-    """A proxy that does not start is a refusal to run, not an open network."""
-    copy = box.home / "bin" / "ambit"
-    box.mkdir("bin")
-    copy.write_bytes(AMBIT.read_bytes())
-    copy.chmod(0o755)
-    for proxy in (None, b"#!/bin/sh\nexit 1\n", b"not a program"):
-        if proxy is not None:
-            for place in ("bin", "libexec/ambit", "lib/ambit"):
-                box.write(f"{place}/ambit-proxy", proxy, 0o755)
-        r = box.execute([copy, "run", "--allow-domain", "allowed.test", "--", "sh", "-c",
-                         "curl -sS -m 5 http://allowed.test/; "
-                         "curl -sS -m 5 --noproxy '*' http://11.1.1.1/"], timeout=20)
-        if r.code != 0 or "hello" not in r.out:
-            assert not net.leaks(names=()), "\n".join(map(str, [r, *net.leaks(names=())]))
-        assert "hello" not in r.out or AMBIT.parent != copy.parent, str(r)
-        net.forget()
+def test_missing_proxy(net, box):
+    """A proxy that is not there is a refusal to run; one that is broken, no network."""
+    copy = box.write("p/bin/ambit", AMBIT.read_bytes(), 0o755)
+    script = "curl -sS -m 5 http://allowed.test/; curl -sS -m 5 --noproxy '*' http://11.1.1.1/"
+
+    def run():
+        return box.execute([copy, "run", "--allow-domain", "allowed.test", "--", "sh", "-c", script])
+
+    r = run()
+    assert r.code == 125 and "ambit-proxy" in r.err, str(r)
+    for proxy in ("#!/bin/sh\nexit 1\n", "not a program", "#!/bin/sh\nexec sleep 1\n"):
+        box.write("p/libexec/ambit/ambit-proxy", proxy, 0o755)
+        box.write("p/bin/ambit-proxy", proxy, 0o755)
+        r = run()
+        assert r.code != 0 and "hello" not in r.out, str(r)
+    assert not net.events, net.events
 
 
 def test_n16_flood(net, box):

@@ -204,18 +204,15 @@ static void serve(struct broker *b)
 		struct call c = { .b = b, .n = &n, .args = (const uint64_t *)n.data.args };
 		int answer;
 
-		/* RECV alone would wait for ever once everybody inside is gone; poll hears that */
-		if (poll(&ready, 1, -1) < 0 && errno != EINTR)
-			return;
-		if (ready.revents & (POLLHUP | POLLERR | POLLNVAL))
-			return;
-		if (!(ready.revents & POLLIN))
-			continue;
 		memset(&n, 0, sizeof(n));
 		if (ioctl(b->listener, SECCOMP_IOCTL_NOTIF_RECV, &n) < 0) {
-			if (errno == EINTR || errno == ENOENT)
-				continue; /* the caller was killed before we looked */
-			return; /* nobody is left to ask */
+			if (errno != EINTR && errno != ENOENT)
+				return;
+			/* a caller was killed before we looked, or (from Linux 6.11 on) all are
+			 * gone; on older kernels the supervisor's end ends us */
+			if (poll(&ready, 1, 0) > 0 && ready.revents & (POLLHUP | POLLERR))
+				return;
+			continue;
 		}
 		c.tid = (pid_t)n.pid;
 		answer = broker_answer(&c);

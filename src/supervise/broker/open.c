@@ -40,6 +40,12 @@ static bool is_missing(const struct place *p)
 	return faccessat(p->parent, p->name, F_OK, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT;
 }
 
+/* A file that is new cannot be a pipe: no need for O_NONBLOCK, nor to take it back. */
+static bool makes_file(int flags)
+{
+	return (flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL);
+}
+
 static int open_place(const struct place *p, const struct opening *o)
 {
 	mode_t mode = o->flags & (O_CREAT | (O_TMPFILE & ~O_DIRECTORY)) ? o->mode & 01777
@@ -47,7 +53,7 @@ static int open_place(const struct place *p, const struct opening *o)
 
 	return sys_openat2(p->parent, p->name,
 			   (uint64_t)((unsigned)o->flags & (unsigned)OPEN_FLAGS) | O_CLOEXEC |
-				   O_NOCTTY | O_NONBLOCK,
+				   O_NOCTTY | (makes_file(o->flags) ? 0 : O_NONBLOCK),
 			   mode, SYS_RESOLVE_NO_SYMLINKS);
 }
 
@@ -69,7 +75,7 @@ static int deliver(const struct call *c, int fd, int flags)
 {
 	if (fd < 0)
 		return fd;
-	if (!(flags & O_NONBLOCK))
+	if (makes_file(flags) ? flags & O_NONBLOCK : !(flags & O_NONBLOCK))
 		(void)fcntl(fd, F_SETFL, flags & STATUS_FLAGS);
 	return call_send_fd(c, fd, (flags & O_CLOEXEC) != 0);
 }
