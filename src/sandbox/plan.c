@@ -456,6 +456,7 @@ int plan_compile(struct arena *a, const struct policy *p, const struct plan_fact
 	plan->landlock = facts->landlock_abi > 0;
 	plan->tty = facts->tty;
 	plan->watch = facts->watch;
+	plan->all_unix = p->network.allow_all_unix_sockets;
 	plan->cwd = p->cwd;
 	plan->env = policy_environment(p, a, facts->environ_in, NULL);
 	correct_pwd(&c);

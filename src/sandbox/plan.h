@@ -55,6 +55,7 @@ struct plan {
 	bool egress; /* everything that leaves ends at ambit-proxy */
 	bool loopback; /* lo is up */
 	bool landlock; /* the second layer; the executor fails when the kernel has none */
+	bool all_unix; /* network.allowAllUnixSockets */
 	bool watch; /* opens for reading and execs are watched too */
 	const char *tty; /* the caller's terminal, shown as /dev/console; NULL = none */
 	const char *cwd;

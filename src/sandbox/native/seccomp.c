@@ -143,7 +143,9 @@ static uint32_t effective_action(const struct generator *g, const struct seccomp
 	if (rule->group == GROUP_TRACE && !g->options.allow_ptrace)
 		return SECCOMP_RET_ERRNO | EPERM;
 	if (rule->action == SECCOMP_NO_DATAGRAMS)
-		return g->options.notify ? SECCOMP_RET_ERRNO | EPROTONOSUPPORT : SECCOMP_RET_ALLOW;
+		return g->options.notify && !g->options.all_unix
+			       ? SECCOMP_RET_ERRNO | EPROTONOSUPPORT
+			       : SECCOMP_RET_ALLOW;
 	if (rule->action == SECCOMP_WATCH)
 		return g->options.notify && g->options.watch ? SECCOMP_RET_USER_NOTIF
 							     : SECCOMP_RET_ALLOW;

@@ -93,6 +93,7 @@ struct seccomp_rules {
 struct seccomp_options {
 	bool notify; /* there is a broker behind SECCOMP_FILTER_FLAG_NEW_LISTENER */
 	bool watch; /* it also wants to see opens for reading and execs (--report-reads) */
+	bool all_unix; /* the broker lets every unix socket be connected to: datagrams too */
 	bool allow_ptrace; /* GROUP_TRACE: tracing and reading each other, within the sandbox */
 };
 
