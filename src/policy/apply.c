@@ -25,7 +25,7 @@ int source_wrap(const struct source *s, const struct node *n, const char *key, s
 }
 
 int(source_fail)(const struct source *s, const struct node *n, const char *key, struct error *e,
-		const char *fmt, ...)
+		 const char *fmt, ...)
 {
 	char what[ERROR_TEXT_MAX];
 	va_list ap;

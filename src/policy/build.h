@@ -118,7 +118,6 @@ const char *rule_resolve(struct builder *b, const char *path, bool *ret_absent);
 
 /* defaults.c, protect.c */
 void defaults_add_rules(struct builder *b);
-void defaults_add_bulk(struct builder *b);
 void protect_add_defaults(struct builder *b);
 int protect_add(struct builder *b, const struct source *s, size_t row, const struct node *n,
 		struct error *e) NODISCARD;

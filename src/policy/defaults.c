@@ -245,22 +245,6 @@ static void add_secret(struct builder *b, const struct secret *s, const struct l
 	*ARENA_PUSH(b->a, b->p->fs.rules.v, b->p->fs.rules.n) = rule;
 }
 
-/* Directories that tools fill with generated files. */
-static const char *const bulk_names[] = {
-	"node_modules", "target", "build", "dist",        "out",         ".venv",
-	"venv",         ".tox",   ".nox",  "__pycache__", ".mypy_cache", ".pytest_cache",
-	".ruff_cache",  ".next",  ".nuxt", ".turbo",      ".gradle",     ".cache",
-};
-
-void defaults_add_bulk(struct builder *b)
-{
-	for (size_t i = 0; i < ARRAY_LEN(bulk_names); i++)
-		*ARENA_PUSH(b->a, b->p->fs.bulk.v, b->p->fs.bulk.n) = (struct text_rule){
-			.text = bulk_names[i],
-			.origin = { .layer = LAYER_DEFAULT, .name = "default" },
-		};
-}
-
 void defaults_add_rules(struct builder *b)
 {
 	struct listing l = { 0 };

@@ -220,7 +220,7 @@ static uint32_t letters_of(const char *s)
 static const char *why_unsafe(const char *name, const char *value)
 {
 	static uint32_t letters[ARRAY_LEN(unsafe_names)]; /* filled once, the same every time */
-	char upper[ENV_NAME_MAX + 1];
+	char upper[ENV_NAME_MAX + 1] = { 0 };
 	size_t n = strlen(name);
 	uint32_t has;
 

@@ -195,7 +195,6 @@ static int apply_defaults(struct builder *b, struct error *e)
 		}
 	}
 	defaults_add_rules(b);
-	defaults_add_bulk(b);
 	protect_add_defaults(b);
 	return 0;
 }

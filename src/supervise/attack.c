@@ -294,7 +294,7 @@ struct hold {
 
 static void hold_on(struct hold *ret)
 {
-	static const int ending[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP };
+	static const int ending[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGXFSZ };
 	sigset_t held;
 
 	(void)sigemptyset(&held);

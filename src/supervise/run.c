@@ -194,14 +194,14 @@ static int open_lock(const struct policy *p)
 
 	if (stat(runtime, &st) == 0 && st.st_uid == geteuid() && (st.st_mode & 022) == 0)
 		return open(path_join(a, runtime, "ambit.lock"),
-			    O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+			    O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0200);
 	dir = path_join(a, p->home, ".local/state/ambit");
 	for (char *s = dir + strlen(p->home) + 1; (s = strchr(s, '/')); *s++ = '/') {
 		*s = '\0';
 		(void)mkdir(dir, 0700);
 	}
 	(void)mkdir(dir, 0700);
-	return open(path_join(a, dir, "lock"), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	return open(path_join(a, dir, "lock"), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0200);
 }
 
 static int start_broker(struct run *run)
@@ -218,6 +218,9 @@ static int start_broker(struct run *run)
 	};
 	int r;
 
+	/* nobody inside may open it, else one sandbox could make all the others wait */
+	if (lock >= 0)
+		(void)fchmod(lock, 0200);
 	if (lock < 0)
 		return error_set(&run->failure, errno,
 				 "cannot open the lock file in ~/.local/state/ambit: %s",

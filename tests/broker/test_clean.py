@@ -83,8 +83,6 @@ def test_saves_during_a_run(boxes):
     assert "evil" not in (box.ws / ".git/config").read_text()
 
 
-@pytest.mark.xfail(strict=False, reason="where there is no /run/user/UID the lock lies in the home and can "
-                                        "be opened for reading: mode 0200 and O_WRONLY would do")
 def test_lock_of_the_brokers_cannot_be_held(boxes):
     """Sandboxes of a user share a lock; one of them must not make the others wait."""
     box = boxes("user")

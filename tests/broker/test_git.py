@@ -290,8 +290,6 @@ def test_nothing_runs_outside(trap, name):
                                                "*/objects/*").out
 
 
-@pytest.mark.xfail(strict=True, reason="names in directories of filesystem.bulk, which has defaults, "
-                                       "are not guarded: remove this mark when they are")
 @pytest.mark.parametrize("where", ["docs", "build"])
 def test_nothing_runs_from_a_bulk_directory(trap, where):
     trap.mkdir("ws/build")

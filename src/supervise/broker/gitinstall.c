@@ -34,8 +34,10 @@ static int read_regular(int dirfd, const char *name, char **ret, size_t *ret_len
 	if (!text)
 		return -ENOMEM;
 	n = fd_read_full(fd, text, GITCONFIG_MAX + 1);
-	if (n < 0 || (size_t)n > GITCONFIG_MAX)
-		return n < 0 ? (int)n : -EACCES;
+	if (n < 0)
+		return error_negative((int)-n);
+	if ((size_t)n > GITCONFIG_MAX)
+		return -EACCES;
 	text[n] = '\0';
 	*ret = TAKE_PTR(text);
 	*ret_len = (size_t)n;
@@ -125,8 +127,8 @@ int install_config(struct call *c, const struct place *from, const struct place 
 	bool taken;
 	int r = read_regular(from->parent, from->name, &after, &len, &mode);
 
-	if (r < 0)
-		return r;
+	if (!after)
+		return error_negative(-r);
 	if (read_regular(to->parent, to->name, &before, &old_len, &old_mode) < 0)
 		before = NULL;
 	r = strlen(after) == len ? gitconfig_check(before, after, &place, &finding) : -EINVAL;
@@ -159,7 +161,7 @@ int replace_config(struct call *c, const struct place *p, struct guard_answer *w
 	if (r == -ENOENT)
 		return 0;
 	/* one reading: somebody may have it open for writing */
-	if (r == 0 && guard_checks_config(c->b->guard)) {
+	if (text && guard_checks_config(c->b->guard)) {
 		if (strlen(text) != len || gitconfig_check(NULL, text, &place, &finding) < 0)
 			r = -EACCES;
 	}

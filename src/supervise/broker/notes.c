@@ -3,6 +3,7 @@
  * What the broker remembers of its own doing: files that run later outside, for the
  * end of the run, and directories that went away.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,8 +33,9 @@ static bool is_told(const struct broker *b, const char *path)
 void call_note_later(const struct call *c, const struct place *p, const struct guard_answer *how)
 {
 	struct broker *b = c->b;
-	char path[PLACE_TEXT_MAX], *copy;
+	char path[PLACE_TEXT_MAX];
 	const char *reason;
+	struct later *l;
 
 	if (p->relayed)
 		return;
@@ -41,11 +43,14 @@ void call_note_later(const struct call *c, const struct place *p, const struct g
 	reason = how && how->new_territory ? how->new_territory->reason : later_reason(path);
 	if (!reason || b->n_later >= LATER_MAX || is_told(b, path))
 		return;
-	copy = strdup(path);
-	if (!copy)
+	l = &b->later[b->n_later];
+	l->reason = reason;
+	l->territory = how && how->new_territory;
+	l->path = strdup(path);
+	if (!l->path)
 		return;
-	b->later[b->n_later++] = (struct later){ copy, reason, how && how->new_territory };
-	tell(c, path, reason);
+	b->n_later++;
+	tell(c, l->path, reason);
 }
 
 void call_move_later(const struct call *c, const struct place *from, const struct place *to)
@@ -56,19 +61,17 @@ void call_move_later(const struct call *c, const struct place *from, const struc
 	place_text(from, old);
 	place_text(to, new);
 	for (size_t i = 0; i < b->n_later; i++) {
-		const char *rest = b->later[i].path + strlen(old);
-		char *moved;
+		struct later *l = &b->later[i];
+		_cleanup_free_ char *before = NULL;
 
-		if (!path_within(b->later[i].path, old))
+		if (!path_within(l->path, old))
 			continue;
-		moved = malloc(strlen(new) + strlen(rest) + 1);
-		if (!moved)
+		before = l->path;
+		if (asprintf(&l->path, "%s%s", new, before + strlen(old)) < 0) {
+			l->path = TAKE_PTR(before);
 			return;
-		memcpy(moved, new, strlen(new));
-		memcpy(moved + strlen(new), rest, strlen(rest) + 1);
-		free(b->later[i].path);
-		b->later[i].path = moved;
-		tell(c, moved, b->later[i].reason);
+		}
+		tell(c, l->path, l->reason);
 	}
 }
 
