@@ -13,7 +13,7 @@ import pytest
 
 SECONDS = int(os.environ.get("ATTACK_SECONDS", "6"))
 BULK = "node_modules"
-OPTIONS = ["-q", "--report", "none", "--deny-write", "conf/secret.yml"]
+OPTIONS = ["-q", "--report", "none", "--deny-write", "conf/secret.yml", "--set", f"filesystem.bulk={BULK}"]
 NAMES = {".envrc", ".bashrc", ".vscode", ".mcp.json", "evil.service"}
 
 

@@ -264,54 +264,91 @@ static void ask_config(const struct guard *g, const struct guard_question *q,
 			  "(git config), within harmless keys");
 }
 
+/* .git as a file leads elsewhere, as in a worktree or submodule: only where all is new. */
+static void ask_link(const struct guard *g, const struct guard_question *q,
+		     struct guard_answer *ret)
+{
+	if (q->op != GUARD_RENAME_FROM && q->op != GUARD_MAKE_DIR && !q->directory &&
+	    (strcmp(q->path, q->root) == 0 || !is_new(g, q->parent)))
+		deny(ret, "it says which repository git uses here");
+}
+
+static void ask_main_config(const struct guard *g, const struct guard_question *q,
+			    struct guard_answer *ret)
+{
+	if (is_git_dir(q->parent, q->path, strlen(q->path)))
+		ask_config(g, q, ret);
+}
+
+static void ask_hooks(const struct guard *g, const struct guard_question *q,
+		      struct guard_answer *ret)
+{
+	if (!g->hooks_lifted && q->op != GUARD_MAKE_DIR && q->op != GUARD_RENAME_FROM &&
+	    is_git_dir(q->parent, q->path, strlen(q->path)))
+		deny(ret, "git runs the files in its hooks directory");
+}
+
+static void ask_commondir(const struct guard *g, const struct guard_question *q,
+			  struct guard_answer *ret)
+{
+	bool worktree;
+
+	if (g->commondir_lifted)
+		return;
+	worktree = is_worktree(q);
+	if (q->op == GUARD_WRITE && q->creates && worktree && lacks(q->parent, q->name))
+		ret->way = GUARD_COMMONDIR;
+	else if (q->op != GUARD_RENAME_FROM &&
+		 (worktree || !lacks(q->parent, "HEAD") || guard_is_git_dir(q->parent)))
+		deny(ret, "it makes git read another configuration");
+}
+
+/* The other way round: a commondir of any content comes to life. */
+static void ask_head(const struct guard *g, const struct guard_question *q,
+		     struct guard_answer *ret)
+{
+	if (!g->commondir_lifted && q->op != GUARD_RENAME_FROM && !has(q->parent, q->name) &&
+	    !lacks(q->parent, "commondir"))
+		deny(ret, "it would turn the directory into a git directory unchecked");
+}
+
+/* The second of objects and refs makes a git directory. */
+static void ask_birth(const struct guard *g, const struct guard_question *q,
+		      struct guard_answer *ret)
+{
+	const char *other = strcmp(q->name, "objects") == 0 ? "refs" : "objects";
+
+	(void)g;
+	if (q->op == GUARD_RENAME_FROM || lacks(q->parent, other) || has(q->parent, q->name))
+		return;
+	if (q->op == GUARD_MAKE_DIR)
+		ret->way = GUARD_BIRTH;
+	else
+		deny(ret, "it would turn the directory into a git directory unchecked");
+}
+
+static const struct {
+	const char *name;
+	void (*ask)(const struct guard *, const struct guard_question *, struct guard_answer *);
+} git_names[] = {
+	{ ".git", ask_link },           { "config.worktree", ask_config },
+	{ "config", ask_main_config },  { "hooks", ask_hooks },
+	{ "commondir", ask_commondir }, { "HEAD", ask_head },
+	{ "objects", ask_birth },       { "refs", ask_birth },
+};
+
 /* What git would run or follow, by the content of the directory. */
 static void ask_git(const struct guard *g, const struct guard_question *q, struct guard_answer *ret)
 {
-	const char *name = q->name;
-	bool objects = strcmp(name, "objects") == 0;
-	size_t len = strlen(q->path);
-
 	if (!g->hooks_lifted && strstr(q->path, "/hooks") && inside_hooks(q)) {
-		if (!(text_ends(name, ".sample") && q->op == GUARD_WRITE) &&
+		if (!(text_ends(q->name, ".sample") && q->op == GUARD_WRITE) &&
 		    q->op != GUARD_RENAME_FROM)
 			deny(ret, "git runs the files in its hooks directory");
 		return;
 	}
-	if (strcmp(name, ".git") == 0) {
-		/* a file that leads elsewhere, as in a worktree or submodule: only where all is new */
-		if (q->op != GUARD_RENAME_FROM && q->op != GUARD_MAKE_DIR && !q->directory &&
-		    (strcmp(q->path, q->root) == 0 || !is_new(g, q->parent)))
-			deny(ret, "it says which repository git uses here");
-	} else if (strcmp(name, "config.worktree") == 0) {
-		ask_config(g, q, ret);
-	} else if (strcmp(name, "config") == 0) {
-		if (is_git_dir(q->parent, q->path, len))
-			ask_config(g, q, ret);
-	} else if (strcmp(name, "hooks") == 0) {
-		if (!g->hooks_lifted && q->op != GUARD_MAKE_DIR && q->op != GUARD_RENAME_FROM &&
-		    is_git_dir(q->parent, q->path, len))
-			deny(ret, "git runs the files in its hooks directory");
-	} else if (strcmp(name, "commondir") == 0 && !g->commondir_lifted) {
-		bool worktree = is_worktree(q);
-
-		if (q->op == GUARD_WRITE && q->creates && worktree && lacks(q->parent, name))
-			ret->way = GUARD_COMMONDIR;
-		else if (q->op != GUARD_RENAME_FROM &&
-			 (worktree || !lacks(q->parent, "HEAD") || guard_is_git_dir(q->parent)))
-			deny(ret, "it makes git read another configuration");
-	} else if (strcmp(name, "HEAD") == 0 && !g->commondir_lifted) {
-		/* the other way round: a commondir of any content comes to life */
-		if (q->op != GUARD_RENAME_FROM && !has(q->parent, name) &&
-		    !lacks(q->parent, "commondir"))
-			deny(ret, "it would turn the directory into a git directory unchecked");
-	} else if (objects || strcmp(name, "refs") == 0) {
-		if (q->op == GUARD_RENAME_FROM || lacks(q->parent, objects ? "refs" : "objects") ||
-		    has(q->parent, name))
-			return;
-		if (q->op == GUARD_MAKE_DIR)
-			ret->way = GUARD_BIRTH;
-		else
-			deny(ret, "it would turn the directory into a git directory unchecked");
+	for (size_t i = 0; i < ARRAY_LEN(git_names); i++) {
+		if (strcmp(q->name, git_names[i].name) == 0)
+			git_names[i].ask(g, q, ret);
 	}
 }
 
