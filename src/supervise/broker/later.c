@@ -77,6 +77,10 @@ static const struct {
 	{ "/.cargo/config", "cargo settings" },
 };
 
+/* Installed packages: as many such files as packages, and nobody runs them by their names. */
+static const char *const installed[] = { "/node_modules/", "/site-packages/", "/dist-packages/",
+					 "/.cargo/registry/" };
+
 static bool name_matches(const char *pattern, const char *name)
 {
 	size_t n = strlen(pattern);
@@ -92,6 +96,10 @@ const char *later_reason(const char *path)
 {
 	const char *slash = strrchr(path, '/');
 
+	for (size_t i = 0; i < ARRAY_LEN(installed); i++) {
+		if (strstr(path, installed[i]))
+			return NULL;
+	}
 	for (size_t i = 0; slash && i < ARRAY_LEN(names); i++) {
 		if (name_matches(names[i].name, slash + 1))
 			return names[i].reason;
