@@ -55,6 +55,12 @@ struct view {
 	 */
 	int (*list)(const struct view *v, struct arena *a, const char *path,
 		    const char *const **ret);
+	/*
+	 * The same when it is a small directory; -E2BIG after a first look at a large one. The
+	 * cost does not grow with the directory. May be NULL.
+	 */
+	int (*peek)(const struct view *v, struct arena *a, const char *path,
+		    const char *const **ret);
 	void *ctx;
 };
 

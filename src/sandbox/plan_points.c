@@ -330,9 +330,47 @@ static int add_rule(struct compiler *c, const struct path_rule *r)
 	return 0;
 }
 
+/*
+ * The names in a small directory that begin with a dot, as most protected ones do: one look
+ * at it instead of one per name.
+ */
+struct dot_names {
+	bool known;
+	const char **v;
+	size_t n;
+};
+
+static void read_dot_names(struct compiler *c, const char *dir, struct dot_names *ret)
+{
+	const char *const *names = NULL;
+	int n = c->view->peek ? c->view->peek(c->view, c->a, dir, &names) : -E2BIG;
+
+	ret->known = n >= 0;
+	for (int i = 0; i < n; i++) {
+		if (names[i][0] == '.')
+			*ARENA_PUSH(c->a, ret->v, ret->n) = names[i];
+	}
+}
+
+static bool surely_missing(const struct dot_names *names, const char *pattern)
+{
+	size_t len = strcspn(pattern, "/");
+
+	if (!names->known || pattern[0] != '.')
+		return false;
+	for (size_t i = 0; i < names->n; i++) {
+		if (strncmp(names->v[i], pattern, len) == 0 && !names->v[i][len])
+			return false;
+	}
+	return true;
+}
+
 /* Protected names that exist in `dir`, the top of something writable. */
 static void add_protected(struct compiler *c, const char *dir)
 {
+	struct dot_names names = { 0 };
+
+	read_dot_names(c, dir, &names);
 	for (size_t i = 0; i < c->p->fs.n_protected; i++) {
 		const struct protected_name *name = &c->p->fs.protected[i];
 		struct view_entry at;
@@ -345,6 +383,8 @@ static void add_protected(struct compiler *c, const char *dir)
 		/* the broker lets git change its configuration; a mount would not */
 		if (c->guarding && strncmp(name->pattern, ".git/", 5) == 0 &&
 		    strcmp(name->pattern, ".git/hooks") != 0)
+			continue;
+		if (surely_missing(&names, name->pattern))
 			continue;
 		path = path_join(c->a, dir, name->pattern);
 		kind = c->view->kind(c->view, path);

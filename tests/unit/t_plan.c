@@ -474,7 +474,7 @@ static void compile_case(struct arena *a, const char *name, struct compiled *ret
 						  NULL };
 	struct plan_facts facts = { .environ_in = (char *const *)(uintptr_t)environ_in };
 	struct tree *t = &ret->tree;
-	const struct view view = { tree_look, tree_kind, tree_read, tree_list, t };
+	const struct view view = { tree_look, tree_kind, tree_read, tree_list, NULL, t };
 	struct policy_inputs in = { .only_file = "/etc/settings.yaml", .view = &view };
 	struct error e = { 0 };
 
