@@ -13,7 +13,6 @@
 /* openat2(2) */
 #define SYS_RESOLVE_NO_MAGICLINKS 0x02
 #define SYS_RESOLVE_NO_SYMLINKS 0x04
-#define SYS_RESOLVE_BENEATH 0x08
 
 /* mount API */
 #define SYS_OPEN_TREE_CLONE 1

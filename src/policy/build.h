@@ -138,7 +138,12 @@ struct ruling {
 };
 void decide_by_rules(const struct policy *p, size_t n_rules, enum access access, const char *path,
 		     struct ruling *ret);
-/* The name that covers path and ends below the first root_depth components. */
+/*
+ * The protected name that covers `path`, given that writing is allowed by a rule on its first
+ * root_depth components, or NULL. A name may begin above them (rule ~/.claude, name
+ * .claude/settings.json) but must end below: an allowWrite rule that names the very thing is
+ * taken at its word, unless the name is locked.
+ */
 const struct protected_name *protect_match(const struct policy *p, unsigned root_depth,
 					   const char *path);
 /* environment.c: an acceptable name for environment.set */

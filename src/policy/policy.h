@@ -268,15 +268,6 @@ struct decision {
 void policy_decide_path(const struct policy *p, enum access access, const char *path,
 			struct decision *ret);
 
-/*
- * The protected name that covers `path`, given that writing is allowed by a rule
- * on `root`, or NULL. A name may begin above root (root ~/.claude, name
- * .claude/settings.json) but must end below it: an allowWrite rule that names
- * the very thing is taken at its word, unless the name is locked.
- */
-const struct protected_name *policy_protected(const struct policy *p, const char *root,
-					      const char *path);
-
 /* Print for people (each rule with its origin) and as JSON (settings shape plus origins). */
 void policy_print(const struct policy *p, struct buf *out);
 void policy_print_json(const struct policy *p, struct buf *out);

@@ -206,12 +206,6 @@ const struct protected_name *protect_match(const struct policy *p, unsigned root
 	return NULL;
 }
 
-const struct protected_name *policy_protected(const struct policy *p, const char *root,
-					      const char *path)
-{
-	return protect_match(p, path_depth(root), path);
-}
-
 /* Relative, of whole components, and not "*" alone, which would protect everything. */
 static int check_name(const char *name, struct error *e)
 {

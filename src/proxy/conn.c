@@ -225,7 +225,8 @@ static bool flow_wants(const struct conn *c, unsigned s)
 	return f->mode != FLOW_DONE;
 }
 
-uint32_t conn_interest(const struct conn *c, unsigned s)
+/* Pure: the events that side s has to wait for. */
+static uint32_t interest(const struct conn *c, unsigned s)
 {
 	const struct relay_pipe *pipe = c->flow[!s].pipe;
 	uint32_t out = c->side[s].out.len > 0 || (pipe && pipe->fill > 0) ? EPOLLOUT : 0;
@@ -253,7 +254,7 @@ uint32_t conn_interest(const struct conn *c, unsigned s)
 static void arm(struct proxy *p, struct conn *c, unsigned s)
 {
 	struct side *side = &c->side[s];
-	struct epoll_event ev = { .events = conn_interest(c, s), .data.ptr = side };
+	struct epoll_event ev = { .events = interest(c, s), .data.ptr = side };
 	/* once both ends have shut, epoll would report the hang-up for ever */
 	bool leave = ev.events == 0 && side->shut;
 	int op = side->registered ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;

@@ -157,8 +157,6 @@ struct proxy;
 struct conn *conn_new(struct proxy *p, int fd, enum conn_front front, enum conn_via via);
 void conn_set_state(struct proxy *p, struct conn *c, enum conn_state s);
 void conn_wait(struct proxy *p, struct conn *c, enum wait w);
-/* Pure: the events that side s has to wait for. */
-uint32_t conn_interest(const struct conn *c, unsigned s);
 /* Go as far as possible without blocking, then tell epoll what to wait for. */
 void conn_advance(struct proxy *p, struct conn *c);
 void conn_event(struct proxy *p, struct side *side, uint32_t events);

@@ -40,7 +40,7 @@ void exchange_start(struct proxy *p, struct conn *c)
 	conn_set_state(p, c, CONN_EXCHANGE);
 }
 
-void exchange_failed(struct proxy *p, struct conn *c)
+static void exchange_failed(struct proxy *p, struct conn *c)
 {
 	struct http_exchange *h = c->http;
 

@@ -19,6 +19,7 @@
 #define FDS_RESERVED 64 /* listeners, resolver, control, and air */
 #define CONNS_MAX 32768u
 #define RESUME_MS 100 /* look again whether there is room */
+#define DRAIN_MS 1000 /* for what is on its way when the sandbox has ended */
 
 static uint64_t monotonic_ms(void)
 {
@@ -168,21 +169,66 @@ static void finish(struct proxy *p)
 	free(p->own.v);
 }
 
-int proxy_run(struct proxy *p, struct error *e)
+/* Bytes of the client that its program believes to be sent, and are not yet. */
+static bool is_owing(const struct conn *c)
+{
+	const struct relay_pipe *pipe = c->flow[0].pipe;
+
+	if (c->via == VIA_DNS || c->state == CONN_FLUSH)
+		return false;
+	return c->state == CONN_RESOLVE || c->state == CONN_DIAL || c->state == CONN_PARENT ||
+	       c->side[1].out.len > 0 || (pipe && pipe->fill > 0) ||
+	       (c->state != CONN_HEAD && c->side[0].in.len > 0) || c->side[0].readable;
+}
+
+static bool is_owing_any(const struct proxy *p)
+{
+	for (const struct conn *c = p->conns; c; c = c->next) {
+		if (is_owing(c))
+			return true;
+	}
+	return false;
+}
+
+static int turn(struct proxy *p, int timeout)
 {
 	struct epoll_event events[EVENTS_MAX];
+	int n = epoll_wait(p->epoll_fd, events, EVENTS_MAX, timeout);
 
-	while (!p->quit) {
-		int n = epoll_wait(p->epoll_fd, events, EVENTS_MAX, poll_timeout(p));
+	if (n < 0 && errno != EINTR)
+		return -errno;
+	p->now_ms = monotonic_ms();
+	for (int i = 0; i < n; i++)
+		dispatch(p, &events[i]);
+	expire(p);
+	bury(p);
+	return n > 0 ? n : 0;
+}
 
-		if (n < 0 && errno != EINTR)
-			return error_set(e, errno, "epoll_wait: %s", strerror(errno));
-		p->now_ms = monotonic_ms();
-		for (int i = 0; i < n; i++)
-			dispatch(p, &events[i]);
-		expire(p);
-		bury(p);
-	}
+/* A program that sends and ends need not wait for its words to arrive; nor may they be lost. */
+static int drain(struct proxy *p)
+{
+	uint64_t end = p->now_ms + DRAIN_MS;
+	int n;
+
+	/* first what the kernel has for us, then what we have for it */
+	while ((n = turn(p, 0)) > 0 && p->now_ms < end)
+		;
+	while (n >= 0 && is_owing_any(p) && p->now_ms < end)
+		n = turn(p, (int)(end - p->now_ms));
+	return n < 0 ? n : 0;
+}
+
+int proxy_run(struct proxy *p, struct error *e)
+{
+	int r = 0;
+
+	while (!p->quit && r >= 0)
+		r = turn(p, poll_timeout(p));
+	if (r >= 0)
+		r = drain(p);
+	if (r < 0)
+		return error_set(e, -r, "epoll_wait: %s", strerror(-r));
 	finish(p);
 	return 0;
 }

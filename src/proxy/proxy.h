@@ -90,7 +90,6 @@ void http_detach(struct conn *c); /* it is a tunnel */
 void http_make_fixed(struct conn *c); /* the same, all requests being for c's target */
 void exchange_start(struct proxy *p, struct conn *c);
 void exchange_step(struct proxy *p, struct conn *c);
-void exchange_failed(struct proxy *p, struct conn *c);
 
 /* dns_serve.c */
 void dns_udp_event(struct proxy *p, int fd);

@@ -415,7 +415,9 @@ static int check_cwd(struct compiler *c)
 	for (size_t i = 0; i < c->p->fs.rules.n; i++) {
 		const struct path_rule *r = &c->p->fs.rules.v[i];
 
+		/* the built-in secrets, and what is locked; "hide all but this" is fine */
 		if (r->access == ACCESS_READ && r->verdict == VERDICT_DENY &&
+		    (r->origin.layer == LAYER_DEFAULT || r->locked) &&
 		    (r->glob ? pattern_covers(r->real, cwd) : path_within(cwd, r->real)) &&
 		    (!hidden || path_depth(r->real) >= path_depth(hidden->real)))
 			hidden = r;

@@ -3,10 +3,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -21,6 +23,7 @@
 
 #define PROXY_CONTROL_FD 3
 #define RECORD_MAX 8192
+#define FINISH_MS 1500 /* more than the proxy allows itself */
 
 static void write_hosts(struct buf *b, const char *verb, const struct host_rules *rules)
 {
@@ -83,30 +86,25 @@ static _Noreturn void become_proxy(const char *program, int control)
 
 int egress_start(struct egress *x, const char *program, const struct policy *p, struct error *e)
 {
-	int pair[2], r;
-
+	/* what can be known to fail, fails before the command runs */
 	if (access(program, X_OK) < 0)
 		return error_set(e, errno, "the egress proxy %s: %s", program, strerror(errno));
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-		return error_set(e, errno, "cannot make a socket: %s", strerror(errno));
-	x->pid = fork();
-	if (x->pid == 0)
-		become_proxy(program, pair[1]);
-	fd_close(pair[1]);
-	x->control = pair[0];
-	if (x->pid < 0) {
-		egress_stop(x);
-		return error_set(e, errno, "cannot start the egress proxy: %s", strerror(errno));
-	}
-	r = send_config(x->control, p);
-	if (r < 0) {
-		egress_stop(x);
-		return error_set(e, -r, "cannot configure the egress proxy: %s", strerror(-r));
-	}
-	return 0;
+	x->program = program;
+	x->policy = p;
+	x->events = epoll_create1(EPOLL_CLOEXEC);
+	return x->events < 0
+		       ? error_set(e, errno, "cannot make an epoll descriptor: %s", strerror(errno))
+		       : 0;
 }
 
-int egress_add_listener(const struct egress *x, int role, int fd)
+static int watch(const struct egress *x, int fd)
+{
+	struct epoll_event ev = { .events = EPOLLIN };
+
+	return epoll_ctl(x->events, EPOLL_CTL_ADD, fd, &ev) < 0 ? -errno : 0;
+}
+
+static int send_listener(const struct egress *x, const struct egress_listener *l)
 {
 	static const char *const words[] = {
 		[EGRESS_HTTP] = "listener http",
@@ -115,17 +113,69 @@ int egress_add_listener(const struct egress *x, int role, int fd)
 		[EGRESS_DNS_UDP] = "listener dns-udp",
 		[EGRESS_DNS_TCP] = "listener dns-tcp",
 	};
+	char text[64];
 
 	_Static_assert(ARRAY_LEN(words) == EGRESS_ROLE_MAX_, "a word for each role");
-	if (role > EGRESS_FORWARD && role <= EGRESS_FORWARD + UINT16_MAX) {
-		char text[64];
-
-		(void)snprintf(text, sizeof(text), "forward 127.0.0.1:%d", role - EGRESS_FORWARD);
-		return fd_send(x->control, text, strlen(text), fd);
-	}
-	if (role < 0 || role >= EGRESS_ROLE_MAX_)
+	if (l->role > EGRESS_FORWARD && l->role <= EGRESS_FORWARD + UINT16_MAX)
+		(void)snprintf(text, sizeof(text), "forward 127.0.0.1:%d",
+			       l->role - EGRESS_FORWARD);
+	else if (l->role >= 0 && l->role < EGRESS_ROLE_MAX_)
+		text_copy(text, sizeof(text), words[l->role]);
+	else
 		return -EINVAL;
-	return fd_send(x->control, words[role], strlen(words[role]), fd);
+	return fd_send(x->control, text, strlen(text), l->fd);
+}
+
+int egress_add_listener(struct egress *x, int role, int fd)
+{
+	struct egress_listener l = { .role = role, .fd = fd }, *more;
+
+	if (x->control >= 0)
+		return send_listener(x, &l);
+	more = reallocarray(x->listeners, x->n_listeners + 1, sizeof(*more));
+	if (!more)
+		abort();
+	x->listeners = more;
+	l.fd = fcntl(fd, F_DUPFD_CLOEXEC, PROXY_CONTROL_FD);
+	if (l.fd < 0)
+		return -errno;
+	x->listeners[x->n_listeners++] = l;
+	return watch(x, l.fd);
+}
+
+static void forget_listeners(struct egress *x)
+{
+	while (x->n_listeners > 0) {
+		int fd = x->listeners[--x->n_listeners].fd;
+
+		/* closing is not enough: the proxy has it open too */
+		(void)epoll_ctl(x->events, EPOLL_CTL_DEL, fd, NULL);
+		fd_close(fd);
+	}
+	free(x->listeners);
+	x->listeners = NULL;
+}
+
+static int start_proxy(struct egress *x)
+{
+	int pair[2], r;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return -errno;
+	x->pid = fork();
+	if (x->pid == 0)
+		become_proxy(x->program, pair[1]);
+	r = x->pid < 0 ? -errno : 0;
+	fd_close(pair[1]);
+	x->control = pair[0];
+	if (r == 0)
+		r = watch(x, x->control);
+	if (r == 0)
+		r = send_config(x->control, x->policy);
+	for (size_t i = 0; i < x->n_listeners && r == 0; i++)
+		r = send_listener(x, &x->listeners[i]);
+	forget_listeners(x);
+	return r;
 }
 
 /* The string value of a key in the proxy's one-line records; "" when missing. */
@@ -162,11 +212,52 @@ static void fill_denial(const char *record, struct violation *v)
 		text_copy(v->path, sizeof(v->path), host);
 }
 
-bool egress_next_denial(const struct egress *x, struct violation *ret)
+static void fill_failure(const char *reason, struct violation *v)
+{
+	*v = (struct violation){ .kind = VIOLATION_CONNECT };
+	text_copy(v->path, sizeof(v->path), "anything");
+	text_copy(v->rule, sizeof(v->rule), "network.proxy");
+	text_copy(v->source, sizeof(v->source), "network");
+	text_copy(v->reason, sizeof(v->reason), reason);
+}
+
+/* With the proxy go all its listeners: from here on connections are refused at once. */
+static void end_proxy(struct egress *x)
+{
+	forget_listeners(x);
+	fd_close(x->control);
+	x->control = -1;
+	if (x->pid > 0) {
+		(void)kill(x->pid, SIGKILL);
+		while (waitpid(x->pid, NULL, 0) < 0 && errno == EINTR)
+			;
+	}
+	x->pid = -1;
+}
+
+static bool is_wanted(const struct egress *x)
+{
+	struct epoll_event ev;
+
+	return x->control < 0 && x->n_listeners > 0 && epoll_wait(x->events, &ev, 1, 0) > 0;
+}
+
+bool egress_next_denial(struct egress *x, struct violation *ret)
 {
 	char record[RECORD_MAX];
 	ssize_t n;
+	int r;
 
+	if (is_wanted(x)) {
+		r = start_proxy(x);
+		if (r < 0) {
+			end_proxy(x);
+			fill_failure("the egress proxy could not be started", ret);
+			return true;
+		}
+	}
+	if (x->control < 0)
+		return false;
 	while ((n = recv(x->control, record, sizeof(record) - 1, MSG_DONTWAIT)) > 0) {
 		record[n] = '\0';
 		if (!strstr(record, "\"verdict\":\"deny\""))
@@ -174,17 +265,29 @@ bool egress_next_denial(const struct egress *x, struct violation *ret)
 		fill_denial(record, ret);
 		return true;
 	}
-	return false;
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return false;
+	end_proxy(x);
+	if (!x->ending)
+		fill_failure("the egress proxy has ended", ret);
+	return !x->ending;
+}
+
+void egress_finish(struct egress *x)
+{
+	struct pollfd end = { .fd = -1 };
+
+	if (is_wanted(x) && start_proxy(x) < 0)
+		end_proxy(x);
+	end.fd = x->control;
+	x->ending = true;
+	if (x->control >= 0 && send(x->control, "quit", 4, MSG_NOSIGNAL) == 4)
+		(void)poll(&end, 1, FINISH_MS); /* until it hangs up */
 }
 
 void egress_stop(struct egress *x)
 {
-	fd_close(x->control);
-	x->control = -1;
-	if (x->pid > 0) {
-		(void)kill(x->pid, SIGKILL); /* it has nothing to save */
-		while (waitpid(x->pid, NULL, 0) < 0 && errno == EINTR)
-			;
-	}
-	x->pid = -1;
+	end_proxy(x);
+	fd_close(x->events);
+	x->events = -1;
 }

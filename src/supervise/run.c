@@ -327,14 +327,12 @@ static void on_report(struct run *run, struct pollfd *fd)
 		watch_early_end(run);
 }
 
-static void on_decision(const struct run *run, struct pollfd *fd)
+static void on_decision(struct run *run)
 {
 	struct violation v;
 
 	while (egress_next_denial(&run->egress, &v))
 		take_violation(run, &v);
-	if (fd->revents & (POLLHUP | POLLERR))
-		fd->fd = -1; /* the proxy is gone: nothing gets out any more */
 }
 
 static void on_event(struct run *run, struct pollfd *fd)
@@ -385,7 +383,7 @@ static void loop(struct run *run)
 		[POLL_CONTROL] = { .fd = run->child.control, .events = POLLIN },
 		[POLL_REPORTS] = { .fd = run->reports[0], .events = POLLIN },
 		[POLL_LISTENER] = { .fd = -1, .events = POLLIN },
-		[POLL_EGRESS] = { .fd = run->egress.control, .events = POLLIN },
+		[POLL_EGRESS] = { .fd = run->egress.events, .events = POLLIN },
 		[POLL_INIT] = { .fd = run->child.pidfd, .events = POLLIN },
 	};
 
@@ -404,7 +402,7 @@ static void loop(struct run *run)
 		if (fds[POLL_REPORTS].revents)
 			on_report(run, &fds[POLL_REPORTS]);
 		if (fds[POLL_EGRESS].revents)
-			on_decision(run, &fds[POLL_EGRESS]);
+			on_decision(run);
 	}
 	/* init ends right after its last word: hear what is still in the pipes */
 	while (fds[POLL_CONTROL].fd >= 0 && !run->ended)
@@ -418,7 +416,8 @@ static void loop(struct run *run)
 	 */
 	if (fds[POLL_REPORTS].fd >= 0)
 		on_report(run, &fds[POLL_REPORTS]);
-	on_decision(run, &fds[POLL_EGRESS]);
+	egress_finish(&run->egress);
+	on_decision(run);
 }
 
 static void fill_result(const struct run *run, const struct rusage *usage, uint64_t started_ms,

@@ -314,6 +314,7 @@ class Internet:
             self._listen(5432, lambda conn, where: postgres(conn))
             self._listen(6379, self._redis)
             self._listen(7, self._echo)
+            self._listen(9, self._discard)
             self._listen(53, self._dns_tcp)
             self._datagrams(53, self._dns_udp)
         for port in LOOPBACK_PORTS:
@@ -381,6 +382,10 @@ class Internet:
         while data := conn.recv(65536):
             self.note("data", where, data[:100])
             conn.sendall(data)
+
+    def _discard(self, conn, where):
+        while data := conn.recv(65536):
+            self.note("data", where, data[:100])
 
     def _redis(self, conn, where):
         while data := conn.recv(4096):

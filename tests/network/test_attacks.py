@@ -697,7 +697,7 @@ def proxy_of(child):
 def test_killed_proxy(net, box):
     """Nothing gets out when the proxy dies, by no way, and programs are told at once."""
     script = """
-echo ready; read line
+getent hosts allowed.test >/dev/null; echo ready; read line
 curl -sS -m 5 http://allowed.test/
 curl -sS -m 5 --noproxy '*' http://allowed.test/
 curl -sS -m 5 --noproxy '*' http://11.1.1.1/
@@ -710,7 +710,7 @@ echo done"""
         start = time.monotonic()
         r = child.wait(input=b"\n")
         took = time.monotonic() - start
-    assert r.out == "done\n", str(r)
+    assert r.out == "done\n" and "the egress proxy has ended" in r.err, str(r)
     assert not net.leaks(names=()), "\n".join(map(str, [r, *net.leaks(names=())]))
     assert took < 4, (took, str(r))
 

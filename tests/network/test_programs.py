@@ -321,13 +321,48 @@ def test_network_none(net, box):
     assert not net.events, str(r)
 
 
+def test_sent_and_gone(net, box):
+    """What a program has sent before it ended arrives, though nobody waits for it."""
+    def arrived(kind, text):
+        return wait_until(lambda: [e for e in net.events if e.kind == kind and text in e.what[2 if
+                                   kind == "http" else 1]], 2)
+
+    box.run("bash", "-c", "echo last words >/dev/tcp/allowed.test/9").ok()
+    assert arrived("data", b"last words")
+    box.run("bash", "-c", "printf 'GET /sent HTTP/1.0\\r\\nHost: allowed.test\\r\\n\\r\\n' "
+            ">/dev/tcp/allowed.test/80").ok()
+    assert arrived("http", "/sent")
+    r = box.run("bash", "-c", "echo last words >/dev/tcp/11.2.2.2/9")
+    assert "denied connect to 11.2.2.2:9" in r.err, str(r)
+    assert not net.leaks(), net.leaks()
+
+
+def test_end_does_not_wait_for_servers(net, box):
+    """A connection that the command leaves open costs nothing at its end."""
+    r = box.run("bash", "-c", "exec 3<>/dev/tcp/allowed.test/7; read -r line <&3").ok()
+    assert r.seconds < 1, str(r)
+
+
+def proxies(pid):
+    out = subprocess.run(["pgrep", "-P", str(pid), "-x", "ambit-proxy"], capture_output=True,
+                         text=True).stdout
+    return [int(p) for p in out.split()]
+
+
+def test_proxy_starts_when_it_is_needed(net, box):
+    script = "echo up; read line; getent hosts allowed.test; read line"
+    with box.start("sh", "-c", script) as child:
+        assert child.process.stdout.readline() == b"up\n"
+        assert not proxies(child.process.pid)
+        child.process.stdin.write(b"\n")
+        child.process.stdin.flush()
+        assert b"allowed.test" in child.process.stdout.readline()
+        assert len(proxies(child.process.pid)) == 1
+        assert child.wait(input=b"\n").code == 0
+
+
 def test_proxy_ends_with_the_run(net, box):
     """No process stays, however the run ends."""
-    def proxies(pid):
-        out = subprocess.run(["pgrep", "-P", str(pid), "-x", "ambit-proxy"], capture_output=True,
-                             text=True).stdout
-        return [int(p) for p in out.split()]
-
     def is_gone(pid):
         try:
             return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
@@ -335,8 +370,8 @@ def test_proxy_ends_with_the_run(net, box):
             return True
 
     for end in ("exit", "kill"):
-        with box.start("sh", "-c", "echo up; read line") as child:
-            assert child.process.stdout.readline() == b"up\n"
+        with box.start("sh", "-c", "getent hosts allowed.test; read line") as child:
+            assert b"allowed.test" in child.process.stdout.readline()
             found = proxies(child.process.pid)
             assert len(found) == 1
             if end == "kill":

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which rule decides about a path. */
+#include "policy/build.h"
 #include "policy_fixture.h"
 
 static void test_defaults(void **state)
@@ -234,10 +235,10 @@ static void test_protected_names_and_roots(void **state)
 	assert_unwritable(f, "home/.idea/.bashrc");
 	assert_writable(f, "home/x/y/.vscode/tasks.json");
 	assert_unwritable(f, "home/proj/.idea/x");
-	assert_non_null(policy_protected(f->p, "/w", "/w/.git/hooks"));
-	assert_null(policy_protected(f->p, "/w/.git/hooks", "/w/.git/hooks/x"));
-	assert_non_null(policy_protected(f->p, "/w/.git", "/w/.git/hooks/x"));
-	assert_null(policy_protected(f->p, "/", "/"));
+	assert_non_null(protect_match(f->p, path_depth("/w"), "/w/.git/hooks"));
+	assert_null(protect_match(f->p, path_depth("/w/.git/hooks"), "/w/.git/hooks/x"));
+	assert_non_null(protect_match(f->p, path_depth("/w/.git"), "/w/.git/hooks/x"));
+	assert_null(protect_match(f->p, path_depth("/"), "/"));
 }
 
 static void test_lifting(void **state)

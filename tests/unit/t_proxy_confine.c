@@ -142,7 +142,8 @@ static void test_confined(void **state UNUSED)
 		int r = in_child(attempts[i].attempt);
 
 		if (r == 99) {
-			print_message("no Landlock or seccomp here\n");
+			print_message("# skip: not confined: a sanitizer build, or no Landlock or "
+				      "seccomp here\n");
 			skip();
 		}
 		if (r != 0)

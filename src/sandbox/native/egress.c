@@ -385,8 +385,11 @@ static int open_listeners(int sock, int family)
 	int r = 0;
 
 	_Static_assert(ARRAY_LEN(ports) == EGRESS_ROLE_MAX_, "a port for each role");
-	for (size_t i = 0; i < ARRAY_LEN(ports) && r == 0; i++)
-		r = open_listener(sock, family, (int)i, ports[i]);
+	for (size_t i = 0; i < ARRAY_LEN(ports) && r == 0; i++) {
+		/* the others have known addresses of IPv4; TCP to an unknown :53 is captured */
+		if (family == AF_INET || i == EGRESS_TRANSPARENT || i == EGRESS_DNS_UDP)
+			r = open_listener(sock, family, (int)i, ports[i]);
+	}
 	return r;
 }
 

@@ -27,6 +27,7 @@ struct territory {
 };
 
 struct guard {
+	struct arena *a;
 	const struct policy *p;
 	bool has_deny_rules;
 	bool hooks_lifted, config_lifted, commondir_lifted; /* by filesystem.unprotect */
@@ -40,6 +41,7 @@ struct guard *guard_new(struct arena *a, const struct policy *p)
 {
 	struct guard *g = arena_alloc(a, sizeof(*g));
 
+	g->a = a;
 	g->p = p;
 	g->gone = arena_array(a, GONE_SLOTS, sizeof(*g->gone));
 	for (size_t i = 0; i < p->fs.rules.n; i++)
@@ -91,14 +93,11 @@ static bool grow(struct guard *g)
 		return true;
 	if (bigger.cap / 2 > TERRITORY_MAX)
 		return false;
-	bigger.v = calloc(bigger.cap, sizeof(*bigger.v));
-	if (!bigger.v)
-		return false;
+	bigger.v = arena_array(g->a, bigger.cap, sizeof(*bigger.v));
 	for (size_t i = 0; i < g->cap; i++) {
 		if (g->v[i].ino)
 			bigger.v[slot_of(&bigger, &g->v[i])] = g->v[i];
 	}
-	free(g->v);
 	*g = bigger;
 	return true;
 }
@@ -185,7 +184,7 @@ static bool lacks(int dirfd, const char *name)
 	return faccessat(dirfd, name, F_OK, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT;
 }
 
-bool guard_is_git_dir(int dirfd)
+static bool looks_like_git_dir(int dirfd)
 {
 	return !lacks(dirfd, "objects") && !lacks(dirfd, "refs");
 }
@@ -193,7 +192,7 @@ bool guard_is_git_dir(int dirfd)
 /* Also what is only called so: `git init` outside would bring a half of one to life. */
 static bool is_git_dir(int dirfd, const char *path, size_t len)
 {
-	return (len >= 5 && memcmp(path + len - 5, "/.git", 5) == 0) || guard_is_git_dir(dirfd);
+	return (len >= 5 && memcmp(path + len - 5, "/.git", 5) == 0) || looks_like_git_dir(dirfd);
 }
 
 /* The directory `levels` above an open one. */
@@ -248,7 +247,7 @@ static bool is_worktree(const struct guard_question *q)
 	const char *id = strrchr(q->path, '/');
 
 	return up >= 0 && id && id - q->path > 10 && strncmp(id - 10, "/worktrees", 10) == 0 &&
-	       guard_is_git_dir(up);
+	       looks_like_git_dir(up);
 }
 
 static void ask_config(const struct guard *g, const struct guard_question *q,
@@ -299,7 +298,7 @@ static void ask_commondir(const struct guard *g, const struct guard_question *q,
 	if (q->op == GUARD_WRITE && q->creates && worktree && lacks(q->parent, q->name))
 		ret->way = GUARD_COMMONDIR;
 	else if (q->op != GUARD_RENAME_FROM &&
-		 (worktree || !lacks(q->parent, "HEAD") || guard_is_git_dir(q->parent)))
+		 (worktree || !lacks(q->parent, "HEAD") || looks_like_git_dir(q->parent)))
 		deny(ret, "it makes git read another configuration");
 }
 

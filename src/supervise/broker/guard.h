@@ -80,9 +80,6 @@ bool guard_was_there(const struct guard *g, const char *path);
 /* Was the open file (a directory, a socket) made in this run, through us? */
 bool guard_made_here(const struct guard *g, int fd);
 
-/* Is the open directory a git directory? */
-bool guard_is_git_dir(int dirfd);
-
 /*
  * For GUARD_BIRTH: NULL when the directory may become a git directory, else why not. Its
  * configuration is not looked at here: it is checked and replaced in one go (gitinstall.c).
