@@ -411,6 +411,7 @@ static int check_cwd(struct compiler *c)
 {
 	const char *cwd = c->p->cwd;
 	const struct path_rule *hidden = NULL;
+	struct decision d;
 
 	for (size_t i = 0; i < c->p->fs.rules.n; i++) {
 		const struct path_rule *r = &c->p->fs.rules.v[i];
