@@ -431,6 +431,9 @@ static int check_cwd(struct compiler *c)
 		    path_depth(r->real) >= path_depth(hidden->real))
 			return 0;
 	}
+	policy_decide_path(c->p, ACCESS_READ, cwd, &d);
+	if (d.verdict == VERDICT_DENY && d.rule)
+		hidden = d.rule;
 	if (!hidden)
 		return 0;
 	return error_set(
