@@ -229,6 +229,28 @@ static void serve(struct broker *b)
 	}
 }
 
+/* The supervisor's other descriptors are not the broker's: init's, the proxy's, its listeners. */
+static void close_others(const struct broker_setup *s)
+{
+	const int keep[] = { s->listener, s->user_ns, s->mount_ns, s->reports, s->lock };
+	unsigned from = STDERR_FILENO + 1;
+
+	for (;;) {
+		unsigned next = ~0u;
+
+		for (size_t i = 0; i < ARRAY_LEN(keep); i++) {
+			if (keep[i] >= 0 && (unsigned)keep[i] >= from && (unsigned)keep[i] < next)
+				next = (unsigned)keep[i];
+		}
+		if (next == ~0u)
+			break;
+		if (next > from)
+			(void)sys_close_range(from, next - 1, 0);
+		from = next + 1;
+	}
+	(void)sys_close_range(from, ~0u, 0);
+}
+
 static _Noreturn void broker_main(const struct broker_setup *s, pid_t supervisor, mode_t mask)
 {
 	struct arena *a = arena_new();
@@ -243,6 +265,7 @@ static _Noreturn void broker_main(const struct broker_setup *s, pid_t supervisor
 	const struct rlimit no_core = { 0, 0 };
 	uint64_t sync = NOTIF_FD_SYNC_WAKE_UP;
 
+	close_others(s);
 	(void)prctl(PR_SET_NAME, "ambit-broker", 0, 0, 0);
 	b.proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	b.listener = s->listener;
