@@ -171,6 +171,25 @@ static void add_sockets(struct compiler *c)
 	}
 }
 
+/* /etc/hosts with the lines about this machine only: the proxy looks up the others, by name. */
+static const char *loopback_hosts(struct compiler *c)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(BUF_MAX_TEXT);
+	const char *text = c->view->read(c->view, c->a, "/etc/hosts");
+
+	buf_puts(&b, "127.0.0.1 localhost\n::1 localhost\n");
+	while (text && *text) {
+		size_t len = strcspn(text, "\n");
+
+		if (strncmp(text, "127.", 4) == 0 || strncmp(text, "::1", 3) == 0) {
+			buf_append(&b, text, len);
+			buf_putc(&b, '\n');
+		}
+		text += len + (text[len] == '\n');
+	}
+	return arena_strdup(c->a, buf_str(&b));
+}
+
 /* Names: the host's own resolver, our own, or none. */
 static void add_resolver(struct compiler *c)
 {
@@ -180,6 +199,7 @@ static void add_resolver(struct compiler *c)
 		return;
 	add_text(c, "/etc/resolv.conf", "nameserver 127.0.0.1\noptions timeout:2 attempts:1\n",
 		 "names are answered by the proxy");
+	add_text(c, "/etc/hosts", loopback_hosts(c), "names are answered by the proxy");
 	add_text(c, "/etc/nsswitch.conf", plain_nsswitch(c), "names are answered by the proxy");
 }
 

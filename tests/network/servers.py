@@ -441,6 +441,8 @@ class Internet:
         port = struct.unpack_from(">H", rest, 2)[0] if name in ("tcp", "udp") else 0
         if name == "icmp" and rest[0] in (1, 3):
             return  # "unreachable" is an answer of the host's kernel
+        if name == "tcp" and rest[13] & 0x12 != 2:
+            return  # only a SYN begins something; the rest may come late
         event = Event("packet", (name, dst, port))
         if not self.events or self.events[-1] != event:
             self.events.append(event)
