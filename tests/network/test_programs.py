@@ -274,7 +274,6 @@ def test_name_without_address(net, box, direct):
         assert r.code != 0 and r.seconds < FAST, str(r)
 
 
-@pytest.mark.xfail(strict=True, reason="the sandbox still shows the host's /etc/hosts")
 def test_hosts_file(net, box, direct):
     """A name that the host has in /etc/hosts is the host's to resolve, by either way."""
     hosts = Path(net.directory / "hosts")
