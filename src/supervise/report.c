@@ -6,9 +6,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "supervise/run.h"
+
+#define TODO_MAX ((size_t)1 << 20)
 
 static const char *const kind_names[] = {
 	[VIOLATION_WRITE] = "write",  [VIOLATION_CREATE] = "write",    [VIOLATION_RENAME] = "write",
@@ -111,12 +114,29 @@ const struct report_entry *report_add(struct report *r, const struct policy *p, 
 	return e;
 }
 
+/* The list of a rebase in progress runs programs only where it says so. */
+static bool is_harmless_todo(const char *path)
+{
+	_cleanup_free_ char *text = NULL;
+
+	if (!text_ends(path, "/git-rebase-todo") ||
+	    fd_read_file(AT_FDCWD, path, TODO_MAX, &text, NULL) < 0)
+		return false;
+	for (const char *line = text; line; line = strchr(line, '\n')) {
+		line += *line == '\n';
+		if (text_starts(line, "exec ") || text_starts(line, "x "))
+			return false;
+	}
+	return true;
+}
+
 void report_prune(struct report *r)
 {
 	size_t kept = 0;
 
 	for (size_t i = 0; i < r->n_later; i++) {
-		if (faccessat(AT_FDCWD, r->later[i].target, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+		if (faccessat(AT_FDCWD, r->later[i].target, F_OK, AT_SYMLINK_NOFOLLOW) == 0 &&
+		    !is_harmless_todo(r->later[i].target))
 			r->later[kept++] = r->later[i];
 	}
 	r->n_later = kept;

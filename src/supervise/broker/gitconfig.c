@@ -348,6 +348,7 @@ int gitconfig_check(const char *before, const char *after, const struct gitconfi
 		if (take_known(&old, &new.v[i]))
 			continue;
 		reason = judge(a, &new.v[i], place);
+		ret->url |= text_ends(new.v[i].key, "url");
 		if (!reason)
 			continue;
 		ret->reason = reason;

@@ -19,6 +19,7 @@
 struct gitconfig_finding {
 	char key[GITCONFIG_KEY_MAX]; /* canonical: section.subsection.name */
 	const char *reason;
+	bool url; /* a remote's or submodule's URL is new or changed */
 };
 
 /* Where the configuration lives, for core.worktree: both absolute and clean. */

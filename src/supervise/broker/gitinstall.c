@@ -141,6 +141,8 @@ int install_config(struct call *c, const struct place *from, const struct place 
 	(void)snprintf(lock, sizeof(lock), "%s.lock", to->name);
 	taken = strcmp(from->name, lock) == 0 && same_directory(from, to);
 	r = install_text(c->b, to, after, len, mode, taken);
+	if (r == 0 && finding.url)
+		call_tell_later(c, to, "where git fetches from and pushes to");
 	if (r == 0 && !taken && unlinkat(from->parent, from->name, 0) < 0)
 		r = -errno;
 	return r;

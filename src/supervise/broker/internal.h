@@ -128,6 +128,8 @@ void call_report_read(const struct call *c, const char *path, const struct path_
 void call_report_exec(const struct call *c, const struct place *p);
 /* Tell that a file was made or changed that runs later outside, if it is one. */
 void call_note_later(const struct call *c, const struct place *p, const struct guard_answer *how);
+/* The same, for a reason of its own. */
+void call_tell_later(const struct call *c, const struct place *p, const char *reason);
 
 void call_report_unix(const struct call *c, const char *path);
 

@@ -53,6 +53,14 @@ void call_note_later(const struct call *c, const struct place *p, const struct g
 	tell(c, l->path, reason);
 }
 
+void call_tell_later(const struct call *c, const struct place *p, const char *reason)
+{
+	char path[PLACE_TEXT_MAX];
+
+	place_text(p, path);
+	tell(c, path, reason);
+}
+
 void call_move_later(const struct call *c, const struct place *from, const struct place *to)
 {
 	char old[PLACE_TEXT_MAX], new[PLACE_TEXT_MAX];
