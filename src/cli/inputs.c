@@ -235,17 +235,15 @@ int inputs_self(struct arena *a, const char **ret, struct error *e)
 
 const char *inputs_helper(struct arena *a, const char *name)
 {
-	const char *self, *dir, *path;
-	struct error e;
+	const char *self;
 
-	if (inputs_self(a, &self, &e) < 0)
+	if (inputs_self(a, &self, NULL) < 0)
 		return NULL;
-	dir = path_absolute(a, self, "..");
-	/* build/src/cli/ambit -> build/src/proxy/ambit-proxy */
-	path = path_absolute(a, dir, arena_printf(a, "../proxy/%s", name));
-	if (access(path, X_OK) == 0)
-		return path;
-	return path_absolute(a, dir, arena_printf(a, "../libexec/ambit/%s", name));
+	/* only there: elsewhere ../proxy may be a directory that a sandboxed command writes to */
+	if (path_within(self, AMBIT_BUILD_DIR))
+		return path_join(a, AMBIT_BUILD_DIR "/src/proxy", name);
+	return path_absolute(a, parent_of(a, self),
+			     arena_printf(a, AMBIT_HELPERS_FROM_BIN "/%s", name));
 }
 
 /* The shipped profiles, found from where the program lies: build tree or relocated install. */

@@ -100,7 +100,7 @@ def dns_answer(data, lookup):
 # --- HTTP ---------------------------------------------------------------------------
 
 class Web(BaseHTTPRequestHandler):
-    """/ says who was asked; /to?URL redirects there; /big?N is N bytes; /git/... is a repository."""
+    """/ says who was asked; /to?URL redirects there; /big?N is N bytes; /git/... a repository."""
     protocol_version = "HTTP/1.1"
 
     def __init__(self, conn, internet, where):

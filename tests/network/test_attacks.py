@@ -192,7 +192,8 @@ SPELLINGS = [
     b"allowed..test", b"allowed.test..", b"evil.test\r\nX: allowed.test",
     b"evil.test\tallowed.test", b"evil.test allowed.test", b"a" * 64 + b".allowed.test",
     b".".join([b"a" * 60] * 4), b"allowed.test,evil.test", b"*.test", b"*", b"",
-    b"allowed.te\xc5\xbft", b"\xef\xbd\x81llowed.test", b"xn--allowed-.test", b"allowed\xe3\x80\x82test",
+    b"allowed.te\xc5\xbft", b"\xef\xbd\x81llowed.test", b"xn--allowed-.test",
+    b"allowed\xe3\x80\x82test",
 ]
 
 
@@ -229,7 +230,8 @@ def test_n3_same_name(net, box, attempts):
 def tls_by(way, name):
     if way == "transparent":
         return ["openssl", "s_client", "-connect", "allowed.test:443", *name]
-    return ["openssl", "s_client", "-proxy", "127.0.0.1:3128", "-connect", "allowed.test:443", *name]
+    return ["openssl", "s_client", "-proxy", "127.0.0.1:3128", "-connect", "allowed.test:443",
+            *name]
 
 
 @pytest.mark.parametrize("way", ["transparent", "connect"])
@@ -275,7 +277,8 @@ def test_n4_tls_on_other_port(net, box, attempts):
 
 def test_n4_host_field(net, box, attempts):
     """Plain HTTP: the Host field asks the server behind the allowed name for another one."""
-    for host in (b"evil.test", b"allowed.test:81", b"allowed.test@evil.test", b"evil.test:80", b"sub.allowed.test"):
+    for host in (b"evil.test", b"allowed.test:81", b"allowed.test@evil.test", b"evil.test:80",
+                 b"sub.allowed.test"):
         data = GET % (b"smuggled", host)
         tries = [("tcp", "allowed.test", 80, data), ("socks", "allowed.test", 80, data),
                  connect_to(b"allowed.test:80", data),
@@ -286,7 +289,8 @@ def test_n4_host_field(net, box, attempts):
 
 # --- N5, N6, N7: where names lead -------------------------------------------------------
 
-TRAPS = ["127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.1", "0.0.0.0", "::", "10.1.2.3", "172.16.5.5",
+TRAPS = ["127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.1", "0.0.0.0", "::", "10.1.2.3",
+         "172.16.5.5",
          "192.168.1.1", "100.64.0.1", "169.254.169.254", "169.254.170.2", "fd00:ec2::254",
          "fd12::1", "100.100.100.200", "64:ff9b::7f00:1", "64:ff9b::a9fe:a9fe", "2002:7f00:1::",
          "::127.0.0.1", "fe80::1", HOST4, HOST6, "198.18.0.1"]
@@ -617,13 +621,13 @@ def netlink(protocol, kind, body, flags=0x605):
     length, answer, _, _, _, error = struct.unpack_from("=IHHIIi", s.recv(4096))
     if answer != 2 or error == 0:
         print("done", protocol, kind)
-for what in (lambda: netlink(0, 25, struct.pack("=8BI", 2, 0, 0, 0, 255, 4, 0, 2, 0)),  # delete route
+for what in (lambda: netlink(0, 25, struct.pack("=8BI", 2, 0, 0, 0, 255, 4, 0, 2, 0)),  # no route
              lambda: netlink(0, 24, struct.pack("=8BI", 2, 8, 0, 0, 254, 4, 0, 1, 0)),
              lambda: netlink(0, 17, struct.pack("=BxHiII", 0, 0, 1, 0, 0)),             # delete lo
              lambda: netlink(0, 16, struct.pack("=BxHiII", 0, 0, 1, 0, 1)),             # lo down
              lambda: netlink(12, 0xa02, struct.pack("=BBH", 0, 0, 0)),                  # nftables
              lambda: socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 12) and print("nfnetlink"),
-             lambda: socket.socket().setsockopt(0, 19, 1) or print("transparent"),      # IP_TRANSPARENT
+             lambda: socket.socket().setsockopt(0, 19, 1) or print("IP_TRANSPARENT"),
              lambda: socket.socket().setsockopt(1, 36, 1) or print("mark"),             # SO_MARK
              lambda: socket.socket().bind(("", 53)) or print("port 53"),
              lambda: open("/proc/sys/net/ipv4/ip_forward", "w").write("1") and print("sysctl")):
@@ -721,7 +725,8 @@ def test_missing_proxy(net, box):
     script = "curl -sS -m 5 http://allowed.test/; curl -sS -m 5 --noproxy '*' http://11.1.1.1/"
 
     def run():
-        return box.execute([copy, "run", "--allow-domain", "allowed.test", "--", "sh", "-c", script])
+        return box.execute([copy, "run", "--allow-domain", "allowed.test", "--", "sh", "-c",
+                            script])
 
     r = run()
     assert r.code == 125 and "ambit-proxy" in r.err, str(r)
