@@ -244,21 +244,25 @@ static int step_proc(struct executor *x, size_t i)
 			{ "/proc/kpagecount", true },  { "/proc/kpageflags", true },
 			{ "/proc/kpagecgroup", true } };
 	const char *path = x->plan->mounts[i].path;
+	_cleanup_fd_ int none = -1;
+	char from[32];
 
 	if (mount("proc", path, "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC | MS_RDONLY, NULL) < 0)
 		return error_set(x->e, errno, "cannot mount a fresh /proc: %s%s", strerror(errno),
 				 errno == EPERM ? " (parts of the host's /proc are masked, as in a "
 						  "container)"
 						: "");
+	/* a file of its own: these mounts are not sealed, so its mode could be changed */
+	if (make_file(x->scratch, "kernel", 0) < 0)
+		return fail(x, -errno, "cannot fill the tmpfs on", "/dev");
+	none = openat(x->scratch, "kernel", O_PATH | O_CLOEXEC);
+	(void)snprintf(from, sizeof(from), "/proc/self/fd/%d", none);
+	/* by path: only the kernel makes names in a fresh /proc */
 	for (size_t k = 0; k < ARRAY_LEN(secrets); k++) {
-		int r = 0;
-
 		if (secrets[k].root_only && x->plan->uid != 0)
 			continue;
-		if (faccessat(AT_FDCWD, secrets[k].path, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
-			r = attach_scratch(x, "none", ATTR_SEALED, secrets[k].path);
-		if (r < 0)
-			return r;
+		if (mount(from, secrets[k].path, NULL, MS_BIND, NULL) < 0 && errno != ENOENT)
+			return fail(x, -errno, "cannot hide", secrets[k].path);
 	}
 	return 0;
 }
