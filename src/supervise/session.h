@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One command in one sandbox, supervised without blocking: whoever owns the event loop
+ * (ambit run, the MCP server) polls one descriptor and calls session_step().
+ *
+ *   session_start()  compiles the plan, starts the sandbox
+ *   session_fd()     readable when session_step() has something to do
+ *   session_wait_ms() how long at most until then, for time limits; -1 = no bound
+ *   session_step()   true when everything inside is gone
+ *   session_end()    what became of it; frees the session, kills it if it still runs
+ *
+ * A session touches nothing of its process: no signal handler, no terminal, no printing.
+ */
+#pragma once
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "policy/policy.h"
+#include "supervise/report.h"
+
+struct egress;
+struct session;
+
+/* What the owner hears of; each may be NULL. */
+struct session_hooks {
+	/* Before the command starts: what the user should know. */
+	void (*note)(void *ctx, const char *text);
+	/* The first of each denial, at once. */
+	void (*denied)(void *ctx, const struct report_entry *entry);
+	/* The command was stopped by this signal. */
+	void (*stopped)(void *ctx, int sig);
+};
+
+struct session_request {
+	const struct policy *policy;
+	char *const *argv; /* argv[0] is looked up on PATH of the command's environment */
+	char *const *environ_in;
+	struct report *report; /* filled in */
+	const char *proxy_program; /* ambit-proxy; needed with network allowlist */
+	bool report_reads; /* watch opens for reading and setuid execs too */
+	int stdio[3]; /* the command's; -1 = the caller's own */
+	int tty; /* terminal to give to the command's process group; -1 = none */
+	sigset_t mask; /* the command's signal mask */
+	const struct session_hooks *hooks;
+	void *ctx;
+};
+
+struct run_result {
+	int exit_code; /* what ambit exits with (CONTRACT 4) */
+	int signal; /* the command died of it, else 0 */
+	bool timed_out; /* the time limit ended it */
+	uint64_t wall_ms, cpu_ms;
+	uint64_t max_rss; /* bytes, of the largest process */
+};
+
+/* Everything the request points to is used until session_end(). */
+int session_start(const struct session_request *req, struct session **ret, struct error *e)
+	NODISCARD;
+int session_fd(const struct session *s);
+int session_wait_ms(const struct session *s);
+bool session_step(struct session *s);
+/* To the command, or to its process group. */
+void session_signal(struct session *s, int sig, bool group);
+/* Everything inside, at once. */
+void session_kill(struct session *s);
+/* pid of init on the host */
+pid_t session_pid(const struct session *s);
+/*
+ * 0 when the command was started (whatever became of it). Otherwise nothing was run;
+ * e->exit_code says how ambit exits (125, 126 or 127).
+ */
+int session_end(struct session *s, struct run_result *ret, struct error *e);
