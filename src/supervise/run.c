@@ -538,7 +538,7 @@ int run_command(const struct run_request *req, struct run_result *ret, struct er
 	for (size_t i = 0; req->note && i < run.plan->notes.n; i++)
 		req->note(req->ctx, run.plan->notes.v[i].text);
 	run.command = join_words(a, req->argv);
-	if (run.plan->n_guarded &&
+	if (run.plan->broker &&
 	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, run.reports) < 0)
 		return error_set(e, errno, "cannot make a socket: %s", strerror(errno));
 	block_signals(&old, &blocked);

@@ -58,7 +58,7 @@ static void close_doors(void)
 
 static int load_filter(const struct plan *plan, int sock, struct error *e)
 {
-	bool notify = plan->n_guarded > 0;
+	bool notify = plan->broker;
 	struct sock_filter filter[SECCOMP_FILTER_MAX];
 	struct seccomp_options options = SECCOMP_OPTIONS_DEFAULT;
 	int n, r;

@@ -113,7 +113,7 @@ static int set_up(const struct plan *plan, int errors, struct error *e)
 	if (r == 0 && chdir(plan->cwd) < 0)
 		r = error_set(e, errno, "cannot enter %s inside the sandbox: %s", plan->cwd,
 			      strerror(errno));
-	if (r == 0 && plan->n_guarded)
+	if (r == 0 && plan->broker)
 		r = send_namespaces(errors, e);
 	return r == 0 ? drop_privileges(e) : r;
 }
