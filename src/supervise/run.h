@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "policy/policy.h"
 #include "supervise/report.h"
+#include "supervise/session.h"
 
 struct run_request {
 	const struct policy *policy;
@@ -23,14 +24,6 @@ struct run_request {
 	/* Called before the command starts, for what the user should know; may be NULL. */
 	void (*note)(void *ctx, const char *text);
 	void *ctx;
-};
-
-struct run_result {
-	int exit_code; /* what ambit exits with (CONTRACT 4) */
-	int signal; /* the command died of it, else 0 */
-	bool timed_out; /* the time limit ended it */
-	uint64_t wall_ms, cpu_ms;
-	uint64_t max_rss; /* bytes, of the largest process */
 };
 
 /*

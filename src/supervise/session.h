@@ -16,6 +16,7 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/error.h"
 #include "policy/policy.h"
@@ -41,7 +42,7 @@ struct session_request {
 	struct report *report; /* filled in */
 	const char *proxy_program; /* ambit-proxy; needed with network allowlist */
 	bool report_reads; /* watch opens for reading and setuid execs too */
-	int stdio[3]; /* the command's; -1 = the caller's own */
+	int stdio[3]; /* the command's, each above 2; -1 = the caller's own */
 	int tty; /* terminal to give to the command's process group; -1 = none */
 	sigset_t mask; /* the command's signal mask */
 	const struct session_hooks *hooks;
@@ -54,6 +55,11 @@ struct run_result {
 	bool timed_out; /* the time limit ended it */
 	uint64_t wall_ms, cpu_ms;
 	uint64_t max_rss; /* bytes, of the largest process */
+	/*
+	 * A child of ours that still takes the mounts apart, 0 = none: who lives longer than this
+	 * session waits for it by its id, later.
+	 */
+	pid_t remains;
 };
 
 /* Everything the request points to is used until session_end(). */

@@ -37,6 +37,14 @@ static void take_terminal(int tty)
 	(void)sigprocmask(SIG_SETMASK, &old, NULL);
 }
 
+static void take_stdio(const int *stdio)
+{
+	for (int fd = 0; fd <= 2; fd++) {
+		if (stdio[fd] >= 0 && dup2(stdio[fd], fd) < 0)
+			_exit(125);
+	}
+}
+
 /*
  * A directory on 0, 1 or 2 would be a door to the host's own tree, past all mounts; an O_PATH
  * descriptor likewise. Nobody reads from or writes to one.
@@ -175,6 +183,7 @@ _Noreturn void native_exec(const struct plan *plan, const struct native_command 
 
 	(void)umask(mask);
 	take_terminal(cmd->tty);
+	take_stdio(cmd->stdio);
 	close_doors();
 	/* nothing of the caller's but 0-2 reaches the command, not even across a failed exec */
 	if (errors != 3 && dup3(errors, 3, O_CLOEXEC) < 0)

@@ -25,6 +25,7 @@
 struct native_command {
 	char *const *argv;
 	sigset_t mask; /* the caller's signal mask, restored for the command */
+	int stdio[3]; /* for 0, 1, 2, each above 2; -1 = the caller's own */
 	int tty; /* give this terminal to the command's process group, -1 = no */
 };
 

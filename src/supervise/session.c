@@ -1,0 +1,542 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A session: the sandbox of one command and the descriptors it is watched by.
+ *
+ *   errors    a set-up failure of the child, reported as our own; descriptors
+ *             from inside; or end of file: the command runs
+ *   control   init's events: the command stopped, the command ended
+ *   listener  the first notified call: the broker is started for it
+ *   reports   what the broker denied
+ *   egress    the proxy's records, or the first packet for it
+ *   pidfd     init is gone, and with it everything inside
+ *
+ * Trust: `reports` and the proxy's records come from processes of ours that handle hostile
+ * input; their fields are bounded and are only shown.
+ */
+#include "supervise/session.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/sys.h"
+#include "base/text.h"
+#include "sandbox/native/native.h"
+#include "supervise/broker/broker.h"
+#include "supervise/egress.h"
+
+#define TERM_GRACE_MS 2000 /* between SIGTERM and SIGKILL when the time is up */
+
+enum source {
+	SOURCE_ERRORS,
+	SOURCE_CONTROL,
+	SOURCE_REPORTS,
+	SOURCE_EGRESS,
+	SOURCE_LISTENER,
+	SOURCE_INIT,
+	SOURCE_MAX_
+};
+
+struct session {
+	struct session_request req;
+	struct arena *a;
+	const struct plan *plan;
+	const char *command; /* the words, for ignoreViolations */
+	struct native_child child;
+	pid_t broker;
+	struct egress egress;
+	int events; /* epoll over the sources */
+	int sources[SOURCE_MAX_]; /* -1 = not, or no longer, watched; owned elsewhere */
+	int listener; /* of the system call filter, until the broker has it */
+	int user_ns, mount_ns; /* for the broker to join */
+	int reports[2]; /* ours, the broker's */
+	bool ended, failed;
+	int status; /* wait status of the command */
+	struct error failure;
+	uint64_t started_ms, deadline_ms; /* deadline 0 = none */
+	bool warned; /* SIGTERM was sent because the time is up */
+};
+
+static uint64_t now_ms(void)
+{
+	struct timespec ts;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
+}
+
+static int watch(struct session *s, enum source which, int fd)
+{
+	struct epoll_event ev = { .events = EPOLLIN, .data.u32 = which };
+
+	if (fd < 0)
+		return 0;
+	s->sources[which] = fd;
+	return epoll_ctl(s->events, EPOLL_CTL_ADD, fd, &ev) < 0 ? -errno : 0;
+}
+
+/* Before the descriptor is closed: another process may have it open too. */
+static void unwatch(struct session *s, enum source which)
+{
+	if (s->sources[which] >= 0)
+		(void)epoll_ctl(s->events, EPOLL_CTL_DEL, s->sources[which], NULL);
+	s->sources[which] = -1;
+}
+
+void session_signal(struct session *s, int sig, bool group)
+{
+	struct init_order o = { .signal = sig, .group = group };
+
+	(void)!send(s->child.control, &o, sizeof(o), MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+void session_kill(struct session *s)
+{
+	(void)sys_pidfd_send_signal(s->child.pidfd, SIGKILL);
+}
+
+pid_t session_pid(const struct session *s)
+{
+	return s->child.pid;
+}
+
+static void fail(struct session *s)
+{
+	s->failed = true;
+	session_kill(s);
+}
+
+/* The lock that brokers of this user share; held only around decisions on git directories. */
+static int open_lock(const struct policy *p)
+{
+	_cleanup_arena_ struct arena *a = arena_new();
+	const char *runtime = arena_printf(a, "/run/user/%u", geteuid());
+	struct stat st;
+	char *dir;
+
+	if (stat(runtime, &st) == 0 && st.st_uid == geteuid() && (st.st_mode & 022) == 0)
+		return open(path_join(a, runtime, "ambit.lock"),
+			    O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0200);
+	dir = path_join(a, p->home, ".local/state/ambit");
+	for (char *s = dir + strlen(p->home) + 1; (s = strchr(s, '/')); *s++ = '/') {
+		*s = '\0';
+		(void)mkdir(dir, 0700);
+	}
+	(void)mkdir(dir, 0700);
+	return open(path_join(a, dir, "lock"), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0200);
+}
+
+static int start_broker(struct session *s)
+{
+	_cleanup_fd_ int lock = open_lock(s->req.policy);
+	struct broker_setup setup = {
+		.policy = s->req.policy,
+		.plan = s->plan,
+		.listener = s->listener,
+		.user_ns = s->user_ns,
+		.mount_ns = s->mount_ns,
+		.reports = s->reports[1],
+		.lock = lock,
+	};
+	int r;
+
+	/* nobody inside may open it, else one sandbox could make all the others wait */
+	if (lock >= 0)
+		(void)fchmod(lock, 0200);
+	if (lock < 0)
+		return error_set(&s->failure, errno,
+				 "cannot open the lock file in ~/.local/state/ambit: %s",
+				 strerror(errno));
+	r = broker_start(&setup, &s->broker, &s->failure);
+	/* from now on the end of file on `reports` means that the broker is gone */
+	fd_close(TAKE_FD(s->reports[1]));
+	return r;
+}
+
+/* A descriptor from inside; the message that came with it is in s->failure. */
+static int take_descriptor(struct session *s, int fd, size_t len)
+{
+	struct egress_message m;
+	char which;
+	int r;
+
+	if (len == sizeof(m)) {
+		memcpy(&m, &s->failure, sizeof(m));
+		r = egress_add_listener(&s->egress, m.role, fd);
+		return r < 0 ? error_set(&s->failure, -r, "the egress proxy does not answer: %s",
+					 strerror(-r))
+			     : 0;
+	}
+	memcpy(&which, &s->failure, sizeof(which));
+	r = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+	if (r >= 0 && which == NATIVE_LISTENER)
+		r = watch(s, SOURCE_LISTENER, s->listener = r);
+	else if (which == NATIVE_USER_NS)
+		s->user_ns = r;
+	else
+		s->mount_ns = r;
+	return r < 0 ? error_set(&s->failure, errno, "too many open files") : 0;
+}
+
+/* The broker is started when it is first needed: many commands write nothing. */
+static void on_first_call(struct session *s, uint32_t events)
+{
+	if (events & EPOLLIN && start_broker(s) < 0)
+		fail(s);
+	unwatch(s, SOURCE_LISTENER);
+	fd_close(TAKE_FD(s->listener)); /* the broker has its own, or nobody is left to ask */
+}
+
+/* A struct error, or a descriptor, or the end. */
+static bool on_error(struct session *s)
+{
+	_cleanup_fd_ int descriptor = -1;
+	ssize_t n = fd_receive(s->child.errors, &s->failure, sizeof(s->failure), &descriptor);
+
+	if (n > 0 && descriptor >= 0) {
+		if (take_descriptor(s, descriptor, (size_t)n) < 0)
+			fail(s);
+		return true;
+	}
+	if (n == sizeof(s->failure))
+		s->failed = true;
+	else if (n == -EAGAIN || n == -EINTR)
+		return false;
+	unwatch(s, SOURCE_ERRORS); /* the end, or all that will come */
+	return false;
+}
+
+/*
+ * Without its broker the command only gets errors. It may also have ended by itself a
+ * moment ago, with init still to say so: then this changes nothing.
+ */
+static void watch_early_end(struct session *s)
+{
+	pid_t broker = s->broker;
+	int status;
+
+	s->broker = 0;
+	if (waitpid(broker, &status, 0) != broker || (WIFEXITED(status) && !WEXITSTATUS(status)))
+		return;
+	(void)error_set(&s->failure, ECHILD, "the broker ended, so the command was ended too");
+	fail(s);
+}
+
+static void take_violation(const struct session *s, const struct violation *v)
+{
+	const struct report_entry *entry = report_add(s->req.report, s->req.policy, s->command, v);
+
+	if (entry && v->kind != VIOLATION_LATER && s->req.hooks && s->req.hooks->denied)
+		s->req.hooks->denied(s->req.ctx, entry);
+}
+
+static void on_report(struct session *s)
+{
+	struct violation v;
+	ssize_t n;
+
+	while ((n = recv(s->reports[0], &v, sizeof(v), MSG_DONTWAIT)) == sizeof(v)) {
+		if (v.kind >= 0 && v.kind < VIOLATION_KIND_MAX_)
+			take_violation(s, &v);
+	}
+	if (n != 0)
+		return;
+	unwatch(s, SOURCE_REPORTS); /* the broker left: with the last process, or too early */
+	if (!s->ended && sys_pidfd_send_signal(s->child.pidfd, 0) == 0)
+		watch_early_end(s);
+}
+
+static void on_decision(struct session *s)
+{
+	struct violation v;
+
+	while (egress_next_denial(&s->egress, &v))
+		take_violation(s, &v);
+}
+
+static void on_event(struct session *s)
+{
+	struct init_event event;
+	ssize_t n = recv(s->child.control, &event, sizeof(event), MSG_DONTWAIT);
+
+	if (n != sizeof(event)) {
+		if (n == 0 || (errno != EAGAIN && errno != EINTR))
+			unwatch(s, SOURCE_CONTROL);
+		return;
+	}
+	if (event.type == INIT_STOPPED && s->req.hooks && s->req.hooks->stopped) {
+		s->req.hooks->stopped(s->req.ctx, event.value);
+	} else if (event.type == INIT_EXITED) {
+		s->ended = true;
+		s->status = event.value;
+	}
+}
+
+int session_fd(const struct session *s)
+{
+	return s->events;
+}
+
+int session_wait_ms(const struct session *s)
+{
+	uint64_t now;
+
+	if (!s->deadline_ms)
+		return -1;
+	now = now_ms();
+	if (now >= s->deadline_ms)
+		return 0;
+	return (int)(s->deadline_ms - now < 60000 ? s->deadline_ms - now : 60000);
+}
+
+/* The time is up: first a word, then the end. */
+static void act_on_time(struct session *s)
+{
+	if (!s->deadline_ms || now_ms() < s->deadline_ms)
+		return;
+	if (s->warned) {
+		session_kill(s);
+		s->deadline_ms = 0;
+		return;
+	}
+	s->warned = true;
+	session_signal(s, SIGTERM, true);
+	session_signal(s, SIGCONT, true);
+	s->deadline_ms += TERM_GRACE_MS;
+}
+
+/* Init is gone. It ends right after its last word: hear what is still in the pipes. */
+static void hear_the_rest(struct session *s)
+{
+	while (s->sources[SOURCE_CONTROL] >= 0 && !s->ended)
+		on_event(s);
+	while (s->sources[SOURCE_ERRORS] >= 0 && on_error(s))
+		;
+	/*
+	 * A denial is sent before the call is answered, so what was denied is in the queue. The
+	 * broker leaves when nobody is left inside; waiting for it would only mean waiting
+	 * for the kernel to take the mounts apart.
+	 */
+	if (s->sources[SOURCE_REPORTS] >= 0)
+		on_report(s);
+	egress_finish(&s->egress);
+	on_decision(s);
+}
+
+bool session_step(struct session *s)
+{
+	struct epoll_event events[SOURCE_MAX_];
+	int n = epoll_wait(s->events, events, SOURCE_MAX_, 0);
+	bool gone = false;
+
+	act_on_time(s);
+	for (int i = 0; i < n; i++) {
+		enum source which = events[i].data.u32;
+
+		if (s->sources[which] < 0)
+			continue; /* an earlier event ended it */
+		switch (which) {
+		case SOURCE_ERRORS:
+			(void)on_error(s);
+			break;
+		case SOURCE_CONTROL:
+			on_event(s);
+			break;
+		case SOURCE_REPORTS:
+			on_report(s);
+			break;
+		case SOURCE_EGRESS:
+			on_decision(s);
+			break;
+		case SOURCE_LISTENER:
+			on_first_call(s, events[i].events);
+			break;
+		case SOURCE_INIT:
+			gone = true;
+			break;
+		case SOURCE_MAX_:
+			break;
+		}
+	}
+	if (gone)
+		hear_the_rest(s);
+	return gone;
+}
+
+static void fill_result(const struct session *s, const struct rusage *usage, struct run_result *ret)
+{
+	*ret = (struct run_result){
+		.wall_ms = now_ms() - s->started_ms,
+		.cpu_ms = (uint64_t)(usage->ru_utime.tv_sec + usage->ru_stime.tv_sec) * 1000 +
+			  (uint64_t)(usage->ru_utime.tv_usec + usage->ru_stime.tv_usec) / 1000,
+		.max_rss = (uint64_t)usage->ru_maxrss * 1024,
+		.timed_out = s->warned,
+		.remains = s->broker,
+	};
+	if (!s->ended) /* init was killed with everything inside */
+		ret->signal = SIGKILL;
+	else if (WIFSIGNALED(s->status))
+		ret->signal = WTERMSIG(s->status);
+	ret->exit_code = ret->signal ? 128 + ret->signal : WEXITSTATUS(s->status);
+	if (s->warned)
+		ret->exit_code = 124;
+}
+
+static const char *join_words(struct arena *a, char *const *argv)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(BUF_MAX_TEXT);
+
+	for (; *argv; argv++) {
+		buf_puts(&b, *argv);
+		if (argv[1])
+			buf_putc(&b, ' ');
+	}
+	return arena_strdup(a, buf_str(&b));
+}
+
+/* Everything is judged before the first directory is made; then looked at for real. */
+static int compile(struct session *s, struct error *e)
+{
+	const struct policy *p = s->req.policy;
+	struct plan_facts facts;
+	int r;
+
+	plan_gather_facts(s->a, s->req.environ_in, &facts);
+	facts.watch = s->req.report_reads;
+	facts.dry = true;
+	r = plan_compile(s->a, p, &facts, &path_host_view, &s->plan, e);
+	if (r < 0 || !plan_must_prepare(p))
+		return r;
+	r = plan_prepare(p, e);
+	facts.dry = false;
+	return r < 0 ? r : plan_compile(s->a, p, &facts, &path_host_view, &s->plan, e);
+}
+
+static int start_watching(struct session *s, struct error *e)
+{
+	const int fds[SOURCE_MAX_] = {
+		[SOURCE_ERRORS] = s->child.errors,
+		[SOURCE_CONTROL] = s->child.control,
+		[SOURCE_REPORTS] = s->reports[0],
+		[SOURCE_EGRESS] = s->egress.events,
+		[SOURCE_LISTENER] = -1, /* comes later */
+		[SOURCE_INIT] = s->child.pidfd,
+	};
+
+	for (enum source i = 0; i < SOURCE_MAX_; i++) {
+		int r = watch(s, i, fds[i]);
+
+		if (r < 0)
+			return error_set(e, -r, "cannot watch a descriptor: %s", strerror(-r));
+	}
+	return 0;
+}
+
+static int start(struct session *s, struct error *e)
+{
+	struct native_command cmd = { .argv = s->req.argv,
+				      .mask = s->req.mask,
+				      .stdio = { s->req.stdio[0], s->req.stdio[1],
+						 s->req.stdio[2] },
+				      .tty = s->req.tty };
+	int r;
+
+	s->started_ms = now_ms();
+	r = compile(s, e);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; s->req.hooks && s->req.hooks->note && i < s->plan->notes.n; i++)
+		s->req.hooks->note(s->req.ctx, s->plan->notes.v[i].text);
+	s->command = join_words(s->a, s->req.argv);
+	if (s->plan->broker &&
+	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, s->reports) < 0)
+		return error_set(e, errno, "cannot make a socket: %s", strerror(errno));
+	s->events = epoll_create1(EPOLL_CLOEXEC);
+	if (s->events < 0)
+		return error_set(e, errno, "cannot make an epoll descriptor: %s", strerror(errno));
+	if (s->plan->egress)
+		r = egress_start(&s->egress, s->req.proxy_program, s->req.policy, e);
+	if (r == 0)
+		r = native_start(s->plan, &cmd, &s->child, e);
+	if (r == 0)
+		r = start_watching(s, e);
+	if (s->req.policy->limits.timeout_ms)
+		s->deadline_ms = s->started_ms + s->req.policy->limits.timeout_ms;
+	return r;
+}
+
+static void release(struct session *s)
+{
+	if (s->child.pid > 0) { /* not waited for: the owner gave up, or the start failed */
+		session_kill(s);
+		(void)wait4(s->child.pid, NULL, 0, NULL);
+	}
+	egress_stop(&s->egress);
+	fd_close(s->events);
+	fd_close(s->child.control);
+	fd_close(s->child.errors);
+	fd_close(s->child.pidfd);
+	fd_close(s->listener);
+	fd_close(s->user_ns);
+	fd_close(s->mount_ns);
+	fd_close(s->reports[0]);
+	fd_close(s->reports[1]);
+	arena_free(s->a);
+	free(s);
+}
+
+int session_start(const struct session_request *req, struct session **ret, struct error *e)
+{
+	struct session *s = malloc(sizeof(*s));
+	int r;
+
+	if (!s)
+		abort();
+	*s = (struct session){ .req = *req,
+			       .a = arena_new(),
+			       .child = NATIVE_CHILD_INIT,
+			       .egress = EGRESS_INIT,
+			       .events = -1,
+			       .listener = -1,
+			       .user_ns = -1,
+			       .mount_ns = -1,
+			       .reports = { -1, -1 } };
+	for (size_t i = 0; i < SOURCE_MAX_; i++)
+		s->sources[i] = -1;
+	r = start(s, e);
+	if (r < 0)
+		release(s);
+	else
+		*ret = s;
+	return r;
+}
+
+int session_end(struct session *s, struct run_result *ret, struct error *e)
+{
+	struct rusage usage = { 0 };
+	int r = 0;
+
+	session_kill(s); /* changes nothing when it is gone */
+	(void)wait4(s->child.pid, NULL, 0, &usage);
+	s->child.pid = -1;
+	if (s->broker > 0 && waitpid(s->broker, NULL, WNOHANG) != 0)
+		s->broker = 0;
+	if (s->failed) {
+		*e = s->failure;
+		r = -e->code;
+	} else {
+		report_prune(s->req.report);
+		fill_result(s, &usage, ret);
+	}
+	release(s);
+	return r;
+}
