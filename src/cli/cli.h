@@ -73,5 +73,3 @@ void invocation_notes(const struct invocation *inv, const struct policy *p);
 int invocation_argv(const struct invocation *inv, char *const **ret, struct error *e) NODISCARD;
 /* No words are taken. */
 int invocation_no_words(const struct invocation *inv, struct error *e) NODISCARD;
-/* The backend that the policy asks for exists in this version (native, auto or none). */
-int invocation_check_backend(const struct policy *p, struct error *e) NODISCARD;

@@ -212,7 +212,7 @@ int cmd_check(const struct invocation *inv, int *ret_status, struct error *e)
 		return r;
 	if (inv->options.attack)
 		return check_attack(inv, ret_status, e);
-	r = native_probe(inv->arena, &props, e);
+	r = backend_native.probe(inv->arena, &props, e);
 	if (r < 0)
 		return r;
 	if (inv->options.json)

@@ -3,13 +3,14 @@
 
 #include "base/buf.h"
 #include "cli/cli.h"
-#include "sandbox/plan.h"
+#include "sandbox/backend.h"
 
 int cmd_plan(const struct invocation *inv, int *ret_status, struct error *e)
 {
 	_cleanup_buf_ struct buf out = BUF_INIT(BUF_MAX_TEXT);
 	const struct policy *p;
 	struct plan_facts facts;
+	const struct backend *backend;
 	const struct plan *plan;
 	char *const *argv;
 	int r = invocation_argv(inv, &argv, e);
@@ -17,17 +18,18 @@ int cmd_plan(const struct invocation *inv, int *ret_status, struct error *e)
 	(void)ret_status;
 	if (r == 0)
 		r = invocation_policy(inv, NULL, &p, e);
-	if (r == 0)
-		r = invocation_check_backend(p, e);
 	if (r != 0)
 		return r;
 	invocation_notes(inv, p);
 	if (!p->enabled || p->backend == BACKEND_NONE)
 		return error_set(e, EINVAL,
 				 "there is nothing to plan: the policy asks for no sandbox");
+	r = backend_choose(p, &backend, e);
+	if (r < 0)
+		return r;
 	plan_gather_facts(inv->arena, inv->environ_in, &facts);
 	facts.dry = true;
-	r = plan_compile(inv->arena, p, &facts, &path_host_view, &plan, e);
+	r = backend->compile(inv->arena, p, &facts, &path_host_view, &plan, e);
 	if (r < 0)
 		return r;
 	if (inv->options.json)

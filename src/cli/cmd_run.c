@@ -193,8 +193,6 @@ int cmd_run(const struct invocation *inv, int *ret_status, struct error *e)
 
 	if (r == 0)
 		r = invocation_policy(inv, NULL, &req.policy, e);
-	if (r == 0)
-		r = invocation_check_backend(req.policy, e);
 	if (r < 0)
 		return r;
 	invocation_notes(inv, req.policy);

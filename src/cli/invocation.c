@@ -6,7 +6,6 @@
 #include "base/log.h"
 #include "cli/cli.h"
 #include "cli/inputs.h"
-#include "policy/schema.h"
 
 /* -v and --debug: where the policy comes from. Values may be secrets and are not shown. */
 static void tell_sources(const struct policy_inputs *in)
@@ -86,13 +85,4 @@ int invocation_argv(const struct invocation *inv, char *const **ret, struct erro
 	argv[2] = arena_strdup(inv->arena, o->shell);
 	*ret = argv;
 	return 0;
-}
-
-int invocation_check_backend(const struct policy *p, struct error *e)
-{
-	if (p->backend == BACKEND_AUTO || p->backend == BACKEND_NATIVE ||
-	    p->backend == BACKEND_NONE)
-		return 0;
-	return error_set(e, ENOTSUP, "backend %s is not available in this version",
-			 settings_table[setting_find("backend")].values[p->backend]);
 }

@@ -1,16 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What this machine can enforce, property by property. Every backend is judged by the
- * same list, `ambit check` prints it, and settings' `require` names its rows.
+ * A way to confine a command. One policy, several mechanisms: each backend compiles the
+ * policy to a plan, purely, and carries that plan out. A backend that cannot hold a
+ * rule of the policy says so when it compiles; there is no weaker start.
+ *
+ *   backend_choose()  which one, and what it will not hold here
+ *   ->probe()         what it can enforce on this machine, property by property
+ *   ->compile()       policy to plan
+ *   ->start()         plan to processes
+ *
+ * Whoever started a child talks to its init over `control` (SOCK_SEQPACKET, struct init_order
+ * in, struct init_event out) and hears of its set-up on `errors`: see native/native.h.
  */
 #pragma once
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "base/path.h"
+#include "policy/policy.h"
+#include "sandbox/plan.h"
 
+/* Every backend is judged by the same list; `check` prints it, `require` names its rows. */
 struct property {
 	const char *name; /* "landlock", "user-namespaces": what `require` says */
 	bool enforced;
@@ -24,5 +39,37 @@ struct properties {
 	size_t n;
 };
 
-/* Probe the native backend on this machine, in a short-lived child; nothing is changed. */
-int native_probe(struct arena *a, struct properties *ret, struct error *e) NODISCARD;
+struct sandbox_command {
+	char *const *argv;
+	sigset_t mask; /* the caller's signal mask, restored for the command */
+	int stdio[3]; /* for 0, 1, 2, each above 2; -1 = the caller's own */
+	int tty; /* give this terminal to the command's process group, -1 = no */
+};
+
+struct sandbox_child {
+	pid_t pid; /* to wait for: with it everything inside is gone */
+	pid_t init; /* the parent of the command, as the host sees it */
+	int pidfd, control, errors;
+};
+
+#define SANDBOX_CHILD_INIT                                                                         \
+	{                                                                                          \
+		.pid = -1, .init = -1, .pidfd = -1, .control = -1, .errors = -1                    \
+	}
+
+struct backend {
+	const char *name;
+	enum backend_choice choice;
+	/* In a short-lived child; nothing is changed. */
+	int (*probe)(struct arena *a, struct properties *ret, struct error *e);
+	/* Pure. Fails when a rule cannot be held. */
+	int (*compile)(struct arena *a, const struct policy *p, const struct plan_facts *facts,
+		       const struct view *view, const struct plan **ret, struct error *e);
+	int (*start)(const struct plan *plan, const struct sandbox_command *cmd,
+		     struct sandbox_child *ret, struct error *e);
+};
+
+extern const struct backend backend_native;
+
+/* The backend that the policy asks for, or the best one here. */
+int backend_choose(const struct policy *p, const struct backend **ret, struct error *e) NODISCARD;

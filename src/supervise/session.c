@@ -30,6 +30,7 @@
 #include "base/fd.h"
 #include "base/sys.h"
 #include "base/text.h"
+#include "sandbox/backend.h"
 #include "sandbox/native/native.h"
 #include "supervise/broker/broker.h"
 #include "supervise/egress.h"
@@ -51,7 +52,8 @@ struct session {
 	struct arena *a;
 	const struct plan *plan;
 	const char *command; /* the words, for ignoreViolations */
-	struct native_child child;
+	const struct backend *backend;
+	struct sandbox_child child;
 	pid_t broker;
 	struct egress egress;
 	int events; /* epoll over the sources */
@@ -106,7 +108,7 @@ void session_kill(struct session *s)
 
 pid_t session_pid(const struct session *s)
 {
-	return s->child.pid;
+	return s->child.init;
 }
 
 static void fail(struct session *s)
@@ -413,12 +415,12 @@ static int compile(struct session *s, struct error *e)
 	plan_gather_facts(s->a, s->req.environ_in, &facts);
 	facts.watch = s->req.report_reads;
 	facts.dry = true;
-	r = plan_compile(s->a, p, &facts, &path_host_view, &s->plan, e);
+	r = s->backend->compile(s->a, p, &facts, &path_host_view, &s->plan, e);
 	if (r < 0 || !plan_must_prepare(p))
 		return r;
 	r = plan_prepare(p, e);
 	facts.dry = false;
-	return r < 0 ? r : plan_compile(s->a, p, &facts, &path_host_view, &s->plan, e);
+	return r < 0 ? r : s->backend->compile(s->a, p, &facts, &path_host_view, &s->plan, e);
 }
 
 static int start_watching(struct session *s, struct error *e)
@@ -443,15 +445,17 @@ static int start_watching(struct session *s, struct error *e)
 
 static int start(struct session *s, struct error *e)
 {
-	struct native_command cmd = { .argv = s->req.argv,
-				      .mask = s->req.mask,
-				      .stdio = { s->req.stdio[0], s->req.stdio[1],
-						 s->req.stdio[2] },
-				      .tty = s->req.tty };
+	struct sandbox_command cmd = { .argv = s->req.argv,
+				       .mask = s->req.mask,
+				       .stdio = { s->req.stdio[0], s->req.stdio[1],
+						  s->req.stdio[2] },
+				       .tty = s->req.tty };
 	int r;
 
 	s->started_ms = now_ms();
-	r = compile(s, e);
+	r = backend_choose(s->req.policy, &s->backend, e);
+	if (r == 0)
+		r = compile(s, e);
 	if (r < 0)
 		return r;
 	for (size_t i = 0; s->req.hooks && s->req.hooks->note && i < s->plan->notes.n; i++)
@@ -466,7 +470,7 @@ static int start(struct session *s, struct error *e)
 	if (s->plan->egress)
 		r = egress_start(&s->egress, s->req.proxy_program, s->req.policy, e);
 	if (r == 0)
-		r = native_start(s->plan, &cmd, &s->child, e);
+		r = s->backend->start(s->plan, &cmd, &s->child, e);
 	if (r == 0)
 		r = start_watching(s, e);
 	if (s->req.policy->limits.timeout_ms)
@@ -503,7 +507,7 @@ int session_start(const struct session_request *req, struct session **ret, struc
 		abort();
 	*s = (struct session){ .req = *req,
 			       .a = arena_new(),
-			       .child = NATIVE_CHILD_INIT,
+			       .child = SANDBOX_CHILD_INIT,
 			       .egress = EGRESS_INIT,
 			       .events = -1,
 			       .listener = -1,

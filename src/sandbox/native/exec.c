@@ -175,7 +175,7 @@ static int exec_failure(int err, const char *name, struct error *e)
 	return error_set(e, err, "%s: cannot be executed: %s", name, strerror(err));
 }
 
-_Noreturn void native_exec(const struct plan *plan, const struct native_command *cmd, int errors,
+_Noreturn void native_exec(const struct plan *plan, const struct sandbox_command *cmd, int errors,
 			   mode_t mask)
 {
 	struct error e = { 0 };

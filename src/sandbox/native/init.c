@@ -87,7 +87,7 @@ static _Noreturn void serve(pid_t command, int control, int signals)
 	}
 }
 
-int native_init(const struct plan *plan, const struct native_command *cmd, int control, int errors,
+int native_init(const struct plan *plan, const struct sandbox_command *cmd, int control, int errors,
 		mode_t mask, struct error *e)
 {
 	sigset_t child;

@@ -2,8 +2,8 @@
 /*
  * The native Linux backend: carries out a plan.
  *
- *   native_start()   clone3 with all namespaces; the child sets up the mounts,
- *                    becomes init (pid 1 inside) and starts the command as pid 2.
+ *   start   clone3 with all namespaces; the child sets up the mounts, becomes init (pid 1
+ *           inside) and starts the command as pid 2.
  *
  * The supervisor talks to init over `control` (SOCK_SEQPACKET): orders go in,
  * events come out. When the supervisor dies the socket reports end of file and
@@ -20,27 +20,8 @@
 #include <sys/types.h>
 
 #include "base/error.h"
+#include "sandbox/backend.h"
 #include "sandbox/plan.h"
-
-struct native_command {
-	char *const *argv;
-	sigset_t mask; /* the caller's signal mask, restored for the command */
-	int stdio[3]; /* for 0, 1, 2, each above 2; -1 = the caller's own */
-	int tty; /* give this terminal to the command's process group, -1 = no */
-};
-
-struct native_child {
-	pid_t pid; /* init, as the host sees it */
-	int pidfd, control, errors;
-};
-
-#define NATIVE_CHILD_INIT                                                                          \
-	{                                                                                          \
-		.pid = -1, .pidfd = -1, .control = -1, .errors = -1                                \
-	}
-
-int native_start(const struct plan *plan, const struct native_command *cmd,
-		 struct native_child *ret, struct error *e) NODISCARD;
 
 enum init_event_type { INIT_STOPPED, INIT_EXITED };
 
@@ -67,10 +48,12 @@ enum native_descriptor {
 /* Inside the child; all return -errno with the error set. */
 int native_mounts(const struct plan *plan, struct error *e) NODISCARD;
 int native_landlock(const struct plan *plan, struct error *e) NODISCARD;
-int native_init(const struct plan *plan, const struct native_command *cmd, int control, int errors,
+int native_init(const struct plan *plan, const struct sandbox_command *cmd, int control, int errors,
 		mode_t mask, struct error *e);
-_Noreturn void native_exec(const struct plan *plan, const struct native_command *cmd, int errors,
+_Noreturn void native_exec(const struct plan *plan, const struct sandbox_command *cmd, int errors,
 			   mode_t mask);
+
+int native_probe(struct arena *a, struct properties *ret, struct error *e) NODISCARD;
 
 /* Why namespaces cannot be made here, and what mends it; err is clone3's errno. */
 int native_refused(int err, struct error *e);

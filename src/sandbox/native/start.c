@@ -118,7 +118,7 @@ static int set_up(const struct plan *plan, int errors, struct error *e)
 	return r == 0 ? drop_privileges(e) : r;
 }
 
-static _Noreturn void child_main(const struct plan *plan, const struct native_command *cmd,
+static _Noreturn void child_main(const struct plan *plan, const struct sandbox_command *cmd,
 				 int control, int errors)
 {
 	struct error e = { 0 };
@@ -135,8 +135,8 @@ static _Noreturn void child_main(const struct plan *plan, const struct native_co
 	_exit(125);
 }
 
-int native_start(const struct plan *plan, const struct native_command *cmd,
-		 struct native_child *ret, struct error *e)
+static int native_start(const struct plan *plan, const struct sandbox_command *cmd,
+			struct sandbox_child *ret, struct error *e)
 {
 	int control[2] = { -1, -1 }, errors[2] = { -1, -1 }, pidfd = -1;
 	struct sys_clone_args args = {
@@ -169,8 +169,16 @@ int native_start(const struct plan *plan, const struct native_command *cmd,
 		fd_close(errors[0]);
 		return native_refused(-pid, e);
 	}
-	*ret = (struct native_child){
-		.pid = pid, .pidfd = pidfd, .control = control[0], .errors = errors[0]
+	*ret = (struct sandbox_child){
+		.pid = pid, .init = pid, .pidfd = pidfd, .control = control[0], .errors = errors[0]
 	};
 	return 0;
 }
+
+const struct backend backend_native = {
+	.name = "native",
+	.choice = BACKEND_NATIVE,
+	.probe = native_probe,
+	.compile = plan_compile,
+	.start = native_start,
+};
