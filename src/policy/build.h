@@ -6,6 +6,7 @@
  *   apply.c  nodes -> rows            lists.c  node -> entry of a list
  *   merge.c  may this source do that? rules.c  text -> path rule
  *   load.c   which sources, in which order
+ *   live.c   the network lists, once more
  */
 #pragma once
 
@@ -100,6 +101,9 @@ int list_add(struct builder *b, const struct source *s, size_t row, const struct
 	     struct error *e) NODISCARD;
 int map_add(struct builder *b, const struct source *s, size_t row, const struct node *n,
 	    struct error *e) NODISCARD;
+
+/* print_json.c: one row, lists with the entries of these layers only (a bit each) */
+void policy_print_row(const struct policy *p, size_t row, unsigned layers, struct buf *out);
 
 /* apply.c */
 int apply_tree(struct builder *b, const struct source *s, const struct node *root, struct error *e)

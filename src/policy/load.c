@@ -270,7 +270,7 @@ static void finish_network(struct builder *b)
 		net->mode = NETWORK_ALLOWLIST;
 		*mode = net->allowed.v[0].origin;
 	} else if (net->mode == NETWORK_UNSET) {
-		net->mode = NETWORK_NONE;
+		net->mode = b->in->live_network ? NETWORK_ALLOWLIST : NETWORK_NONE;
 	} else {
 		note_dead_domains(b, mode);
 	}

@@ -247,6 +247,7 @@ struct policy_inputs {
 	const struct setting_text *settings; /* environment first, then options, in order */
 	size_t n_settings;
 	const struct view *view;
+	bool live_network; /* the lists may change later: an empty one is an allow list too */
 };
 
 /*
@@ -256,6 +257,21 @@ struct policy_inputs {
  */
 int policy_load(struct arena *a, const struct policy_inputs *in, const struct policy **ret,
 		struct error *e) NODISCARD;
+
+/*
+ * Another settings file while the command runs, from memory: `start` with other network
+ * lists. What settings files gave is replaced, what profiles, the managed file, variables
+ * and options gave stays. A key that cannot change (schema.h: live) must say what holds or
+ * be left out. `in` are the inputs of `start`; ret points into both arenas.
+ */
+struct live_text {
+	const char *name; /* for messages: "control fd 3" */
+	const char *text;
+	size_t len;
+};
+int policy_load_live(struct arena *a, const struct policy_inputs *in, const struct policy *start,
+		     const struct live_text *line, const struct policy **ret, struct error *e)
+	NODISCARD;
 
 struct decision {
 	enum verdict verdict;

@@ -14,7 +14,13 @@ struct printer {
 	const struct policy *p;
 	struct arena *a;
 	bool origins; /* print where things came from instead of what they are */
+	unsigned layers; /* entries of these only, one bit each */
 };
+
+static bool is_wanted(const struct printer *pr, const struct origin *o)
+{
+	return pr->layers & 1u << o->layer;
+}
 
 static void put_origin(struct printer *pr, const struct origin *o)
 {
@@ -62,7 +68,8 @@ static void put_paths(struct printer *pr, const struct setting *row)
 	for (size_t i = 0; i < rules->n; i++) {
 		const struct path_rule *r = &rules->v[i];
 
-		if (PATHS_VARIANT(r->access, r->verdict) != row->variant)
+		if (PATHS_VARIANT(r->access, r->verdict) != row->variant ||
+		    !is_wanted(pr, &r->origin))
 			continue;
 		if (pr->origins)
 			put_origin(pr, &r->origin);
@@ -79,13 +86,21 @@ static void put_names(struct printer *pr, const struct setting *row)
 	for (size_t i = 0; i < fs->n_protected; i++) {
 		const struct protected_name *n = &fs->protected[i];
 
-		if (lift ? !n->lifted : n->origin.layer == LAYER_DEFAULT)
+		const struct origin *o = lift ? &n->lifted_by : &n->origin;
+
+		if ((lift ? !n->lifted : n->origin.layer == LAYER_DEFAULT) || !is_wanted(pr, o))
 			continue;
 		if (pr->origins)
-			put_origin(pr, lift ? &n->lifted_by : &n->origin);
+			put_origin(pr, o);
 		else
 			json_string(&pr->j, n->pattern);
 	}
+}
+
+static void put_text(struct printer *pr, const char *text, const struct origin *o)
+{
+	if (is_wanted(pr, o))
+		json_string(&pr->j, pr->origins ? origin_text(pr->a, o) : text);
 }
 
 static void put_list(struct printer *pr, const struct setting *row)
@@ -101,23 +116,21 @@ static void put_list(struct printer *pr, const struct setting *row)
 		const struct host_rules *list = at;
 
 		for (size_t i = 0; i < list->n; i++)
-			json_string(&pr->j, pr->origins ? origin_text(pr->a, &list->v[i].origin)
-							: list->v[i].text);
+			put_text(pr, list->v[i].text, &list->v[i].origin);
 	} else if (row->type == SETTING_PORTS) {
 		const struct port_rules *list = at;
 
 		for (size_t i = 0; i < list->n; i++) {
 			if (pr->origins)
 				put_origin(pr, &list->v[i].origin);
-			else
+			else if (is_wanted(pr, &list->v[i].origin))
 				json_int(&pr->j, list->v[i].port);
 		}
 	} else {
 		const struct text_rules *list = at;
 
 		for (size_t i = 0; i < list->n; i++)
-			json_string(&pr->j, pr->origins ? origin_text(pr->a, &list->v[i].origin)
-							: list->v[i].text);
+			put_text(pr, list->v[i].text, &list->v[i].origin);
 	}
 	json_end_array(&pr->j);
 }
@@ -132,7 +145,7 @@ static void put_env(struct printer *pr, const struct env_settings *list)
 
 		for (size_t k = i + 1; k < list->n; k++)
 			again = again || strcmp(list->v[k].name, e->name) == 0;
-		if (!again)
+		if (!again && is_wanted(pr, &e->origin))
 			json_kstring(&pr->j, e->name,
 				     pr->origins ? origin_text(pr->a, &e->origin) : e->value);
 	}
@@ -147,8 +160,7 @@ static void put_ignore_of(struct printer *pr, const struct ignore_rules *list, c
 		const struct ignore_rule *r = &list->v[i];
 
 		if (strcmp(r->command, command) == 0)
-			json_string(&pr->j,
-				    pr->origins ? origin_text(pr->a, &r->origin) : r->target);
+			put_text(pr, r->target, &r->origin);
 	}
 	json_end_array(&pr->j);
 }
@@ -157,7 +169,7 @@ static void put_ignore(struct printer *pr, const struct ignore_rules *list)
 {
 	json_begin_object(&pr->j);
 	for (size_t i = 0; i < list->n; i++) {
-		bool before = false;
+		bool before = !is_wanted(pr, &list->v[i].origin);
 
 		for (size_t k = 0; k < i; k++)
 			before = before || strcmp(list->v[k].command, list->v[i].command) == 0;
@@ -224,10 +236,18 @@ static void put_protected(struct printer *pr)
 	json_end_array(j);
 }
 
+void policy_print_row(const struct policy *p, size_t row, unsigned layers, struct buf *out)
+{
+	_cleanup_arena_ struct arena *a = arena_new();
+	struct printer pr = { .j = { .out = out }, .p = p, .a = a, .layers = layers };
+
+	print_leaf(&pr, settings_table[row].key, row);
+}
+
 void policy_print_json(const struct policy *p, struct buf *out)
 {
 	_cleanup_arena_ struct arena *a = arena_new();
-	struct printer pr = { .j = { .out = out, .indent = 2 }, .p = p, .a = a };
+	struct printer pr = { .j = { .out = out, .indent = 2 }, .p = p, .a = a, .layers = ~0u };
 	const struct setting_visitor v = { print_open, print_leaf, print_close, &pr };
 
 	json_begin_object(&pr.j);

@@ -54,6 +54,7 @@ struct setting {
 	const char *def; /* default for scalars, as text; NULL = zero */
 	const char *help; /* SETTING_REFUSED: why, and what to use instead */
 	unsigned variant; /* tells rows apart that share one place in the policy, below */
+	bool live; /* may change while the command runs (live.c) */
 	/* STRING, STRINGS: is the text acceptable? */
 	int (*check)(const char *text, struct error *e);
 };
