@@ -67,6 +67,9 @@ const char *output_safe(struct arena *a, const char *s);
  */
 int invocation_policy(const struct invocation *inv, const struct setting_text *extra,
 		      const struct policy **ret, struct error *e) NODISCARD;
+/* The same in two steps, for who needs the inputs again. */
+int invocation_inputs(const struct invocation *inv, struct policy_inputs *ret, struct error *e)
+	NODISCARD;
 /* What the policy has to say to the user, as warnings. */
 void invocation_notes(const struct invocation *inv, const struct policy *p);
 /* The command to run: the words, or the shell for -c. -EINVAL without any. */

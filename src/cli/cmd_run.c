@@ -7,6 +7,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -185,19 +186,49 @@ static int run_sandboxed(const struct invocation *inv, struct run_request *req, 
 	return write_report(fd, &report, req->argv, &result, e);
 }
 
-int cmd_run(const struct invocation *inv, int *ret_status, struct error *e)
+static int open_control(const struct invocation *inv, struct control *c, struct error *e)
 {
-	struct run_request req = { .environ_in = inv->environ_in };
+	const char *text = inv->options.control_fd;
+	uint64_t fd;
+
+	if (!text)
+		return 0;
+	if (text_parse_u64(text, INT_MAX, &fd) < 0)
+		return error_set(e, EINVAL, "--control-fd: '%s' is not the number of a descriptor",
+				 output_safe(inv->arena, text));
+	return control_open(c, (int)fd, e);
+}
+
+static int run(const struct invocation *inv, struct run_request *req, int *ret_status,
+	       struct error *e)
+{
+	struct policy_inputs inputs;
 	const char *by;
-	int r = invocation_argv(inv, &req.argv, e);
+	int r = invocation_inputs(inv, &inputs, e);
 
 	if (r == 0)
-		r = invocation_policy(inv, NULL, &req.policy, e);
+		r = policy_load(inv->arena, &inputs, &req->policy, e);
 	if (r < 0)
 		return r;
-	invocation_notes(inv, req.policy);
-	by = unsandboxed_by(inv->arena, req.policy);
+	invocation_notes(inv, req->policy);
+	by = unsandboxed_by(inv->arena, req->policy);
 	if (by)
-		return run_unsandboxed(inv, req.policy, by, req.argv, e);
-	return run_sandboxed(inv, &req, ret_status, e);
+		return run_unsandboxed(inv, req->policy, by, req->argv, e);
+	req->control->inputs = &inputs;
+	req->control->start = req->policy;
+	return run_sandboxed(inv, req, ret_status, e);
+}
+
+int cmd_run(const struct invocation *inv, int *ret_status, struct error *e)
+{
+	struct control control = { .fd = -1 };
+	struct run_request req = { .environ_in = inv->environ_in, .control = &control };
+	int r = open_control(inv, &control, e);
+
+	if (r == 0)
+		r = invocation_argv(inv, &req.argv, e);
+	if (r == 0)
+		r = run(inv, &req, ret_status, e);
+	control_close(&control);
+	return r;
 }

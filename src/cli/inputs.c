@@ -402,7 +402,8 @@ static int gather_files(struct arena *a, const struct options *o, char *const *e
 int inputs_gather(struct arena *a, const struct options *o, char *const *environ_in,
 		  struct policy_inputs *ret, struct error *e)
 {
-	struct policy_inputs in = { .view = &path_host_view };
+	struct policy_inputs in = { .view = &path_host_view,
+				    .live_network = o->control_fd != NULL };
 	int r = gather_cwd(a, o, environ_in, &in, e);
 
 	if (r == 0)

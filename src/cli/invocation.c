@@ -25,15 +25,23 @@ static void tell_sources(const struct policy_inputs *in)
 		log_debug("%s sets %s", in->settings[i].source, in->settings[i].key);
 }
 
+int invocation_inputs(const struct invocation *inv, struct policy_inputs *ret, struct error *e)
+{
+	int r = inputs_gather(inv->arena, &inv->options, inv->environ_in, ret, e);
+
+	if (r == 0)
+		tell_sources(ret);
+	return r;
+}
+
 int invocation_policy(const struct invocation *inv, const struct setting_text *extra,
 		      const struct policy **ret, struct error *e)
 {
 	struct policy_inputs in;
-	int r = inputs_gather(inv->arena, &inv->options, inv->environ_in, &in, e);
+	int r = invocation_inputs(inv, &in, e);
 
 	if (r < 0)
 		return r;
-	tell_sources(&in);
 	if (extra) {
 		struct setting_text *v = arena_array(inv->arena, in.n_settings + 1, sizeof(*v));
 

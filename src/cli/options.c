@@ -68,6 +68,8 @@ const struct option options_table[] = {
 	  .help = "write a JSON report of the run; - is stderr" },
 	{ 0, "report-reads", NULL, GROUP_POLICY, OPTION_FLAG, FIELD(report_reads),
 	  .help = "tell denied reads and setuid programs too (every open costs a little more)" },
+	{ 0, "control-fd", "N", GROUP_POLICY, OPTION_TEXT, FIELD(control_fd), .once = true,
+	  .help = "read changes of the network lists from this descriptor: a settings file a line" },
 	{ 'c', "command", "STRING", GROUP_SHELL, OPTION_TEXT, FIELD(shell), .once = true,
 	  .help = "run a shell command line: bash -c, or sh where there is no bash" },
 	{ 0, "json", NULL, GROUP_JSON, OPTION_FLAG, FIELD(json),
@@ -86,7 +88,6 @@ const struct option options_table[] = {
 	  .help = "show this help" },
 	{ 0, "log", "FILE", GROUP_POLICY, OPTION_LATER, .help = NULL },
 	{ 0, "ask", NULL, GROUP_POLICY, OPTION_LATER, .help = NULL },
-	{ 0, "control-fd", "N", GROUP_POLICY, OPTION_LATER, .help = NULL },
 };
 /* clang-format on */
 const size_t options_count = ARRAY_LEN(options_table);

@@ -109,7 +109,6 @@ struct dial {
 	struct address address[RESOLVE_ADDRESSES_MAX];
 	size_t n, next;
 	int error; /* errno of the last try */
-	bool through_parent;
 	bool plain; /* HTTP: the parent takes the request itself, no CONNECT */
 	uint16_t port; /* to dial: of the target, or of the parent */
 };
@@ -140,6 +139,7 @@ struct conn {
 	bool socks_asked; /* the method is agreed, the request comes next */
 	bool socks_password; /* first the password */
 	bool open_record; /* allowed, and its closing record not yet written */
+	bool through_parent; /* `address` is the parent proxy's */
 	struct side side[2];
 	struct flow flow[2];
 	char *name; /* canonical host of the target; NULL = not known yet */

@@ -40,12 +40,27 @@ static int read_config_fd(int fd, char **ret, size_t *ret_len)
 	return 0;
 }
 
+/* Is what the connection has, or is about to get, allowed by the present lists? */
+static bool is_still_allowed(struct proxy *p, const struct conn *c, struct verdict *ret)
+{
+	struct host host, address;
+
+	if (!c->name || c->via == VIA_FORWARD || c->state == CONN_FLUSH ||
+	    host_parse(c->name, strlen(c->name), &host, NULL) < 0)
+		return true;
+	decide_host(p->config, &host, c->port, ret);
+	if (!ret->allow || c->address.kind == HOST_NAME || c->through_parent)
+		return ret->allow;
+	host_from_addr(c->address.kind, c->address.bytes, &address);
+	decide_address(p->config, own_addresses(p), &host, &address, c->port, ret);
+	return ret->allow;
+}
+
 /* A connection whose target the new lists do not allow is cut (N18). */
 static void cut_disallowed(struct proxy *p)
 {
 	for (struct conn *c = p->conns, *next; c; c = next) {
 		struct verdict v;
-		struct host host;
 
 		next = c->next;
 		/* the next request will be judged anyway, and can be told why */
@@ -53,11 +68,7 @@ static void cut_disallowed(struct proxy *p)
 			conn_drop_upstream(c);
 			continue;
 		}
-		if (!c->name || c->via == VIA_FORWARD || c->state == CONN_FLUSH ||
-		    host_parse(c->name, strlen(c->name), &host, NULL) < 0)
-			continue;
-		decide_host(p->config, &host, c->port, &v);
-		if (v.allow)
+		if (is_still_allowed(p, c, &v))
 			continue;
 		if (c->open_record) {
 			c->open_record = false;

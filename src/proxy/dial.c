@@ -35,8 +35,8 @@ static void fail(struct proxy *p, struct conn *c, const char *what)
 	char text[512];
 
 	(void)snprintf(text, sizeof(text), "%s %s:%u: %s",
-		       c->dial->through_parent ? "cannot reach the parent proxy for"
-					       : "cannot connect to",
+		       c->through_parent ? "cannot reach the parent proxy for"
+					 : "cannot connect to",
 		       c->name, c->port, what);
 	conn_refuse(p, c, why, text);
 }
@@ -49,7 +49,7 @@ static bool vet(struct proxy *p, struct conn *c)
 	struct host host, address;
 	size_t kept = 0;
 
-	if (d->through_parent || c->via == VIA_FORWARD)
+	if (c->through_parent || c->via == VIA_FORWARD)
 		return true;
 	if (host_parse(c->name, strlen(c->name), &host, NULL) < 0)
 		abort(); /* it is the canonical form that host_parse() made */
@@ -79,12 +79,12 @@ static void connected(struct proxy *p, struct conn *c)
 
 	conn_wait(p, c, WAIT_NONE);
 	if (d->plain) {
-		c->http->via_parent = d->through_parent;
+		c->http->via_parent = c->through_parent;
 		dial_free(c);
 		exchange_start(p, c);
 		return;
 	}
-	if (!d->through_parent) {
+	if (!c->through_parent) {
 		tunnel_open(p, c);
 		return;
 	}
@@ -231,6 +231,7 @@ static void dial_new(struct conn *c, uint16_t port, bool plain)
 	c->dial->plain = plain;
 	c->dial->error = EHOSTUNREACH;
 	c->address.kind = HOST_NAME;
+	c->through_parent = false;
 }
 
 void dial_start(struct proxy *p, struct conn *c, bool plain_http)
@@ -247,7 +248,7 @@ void dial_start(struct proxy *p, struct conn *c, bool plain_http)
 		find_addresses(p, c, &host);
 		return;
 	}
-	c->dial->through_parent = true;
+	c->through_parent = true;
 	c->dial->port = parent->port;
 	find_addresses(p, c, &parent->host);
 }

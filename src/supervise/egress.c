@@ -235,6 +235,18 @@ static void end_proxy(struct egress *x)
 	x->pid = -1;
 }
 
+int egress_change(struct egress *x, const struct policy *p)
+{
+	int r = 0;
+
+	x->policy = p;
+	if (x->control >= 0)
+		r = send_config(x->control, p);
+	if (r < 0)
+		end_proxy(x);
+	return r;
+}
+
 static bool is_wanted(const struct egress *x)
 {
 	struct epoll_event ev;

@@ -43,6 +43,11 @@ int egress_start(struct egress *x, const char *program, const struct policy *p, 
 /* role: enum egress_role, or EGRESS_FORWARD plus a port; fd stays the caller's. */
 int egress_add_listener(struct egress *x, int role, int fd) NODISCARD;
 /*
+ * Other network lists, at once: connections that they do not allow are cut. -errno: the proxy
+ * could not be told and was ended, so that nothing gets out by the old ones.
+ */
+int egress_change(struct egress *x, const struct policy *p) NODISCARD;
+/*
  * One waiting record as a violation; false when there is none that denies something. Starts
  * the proxy when it is needed.
  */

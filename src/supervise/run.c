@@ -49,6 +49,16 @@ static void tell_denied(void *ctx, const struct report_entry *entry)
 		run->req->tell(run->req->ctx, entry);
 }
 
+/* What was read is shown escaped. */
+static void tell_control(struct run *run, const char *text, const char *rest)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(BUF_MAX_TEXT);
+
+	text_append_safe(&b, text);
+	buf_puts(&b, rest);
+	tell_note(run, buf_str(&b));
+}
+
 static bool is_group_signal(int sig)
 {
 	return sig == SIGINT || sig == SIGQUIT || sig == SIGTSTP || sig == SIGCONT ||
@@ -158,16 +168,48 @@ static void follow_interrupt(const struct run *run, int sig)
 	(void)kill(0, sig);
 }
 
+/* What the control descriptor has brought by now; the last accepted line counts. */
+static const struct policy *read_control(struct run *run)
+{
+	const struct policy *p, *last = NULL;
+	struct control *c = run->req->control;
+	struct error e = { 0 };
+	int r;
+
+	while (c && (r = control_next(c, &p, &e)) != 0) {
+		for (size_t i = 0; r > 0 && i < p->notes.n; i++)
+			tell_control(run, p->notes.v[i].text, "");
+		if (r > 0)
+			last = p;
+		else
+			tell_control(run, e.text, "; ignored, the network lists stay as they are");
+	}
+	return last;
+}
+
+static void on_control(struct run *run)
+{
+	const struct policy *p = read_control(run);
+	struct error e = { 0 };
+
+	if (p && session_change_network(run->session, p, &e) < 0)
+		tell_note(run, e.text);
+}
+
 static void wait_for_end(struct run *run)
 {
 	struct pollfd fds[] = { { .fd = session_fd(run->session), .events = POLLIN },
-				{ .fd = run->signals, .events = POLLIN } };
+				{ .fd = run->signals, .events = POLLIN },
+				{ .fd = -1, .events = POLLIN } };
 
 	do {
+		fds[2].fd = run->req->control ? run->req->control->fd : -1;
 		if (poll(fds, ARRAY_LEN(fds), session_wait_ms(run->session)) < 0)
 			continue; /* EINTR */
 		if (fds[1].revents)
 			on_signal(run);
+		if (fds[2].revents)
+			on_control(run);
 	} while (!session_step(run->session));
 }
 
@@ -188,8 +230,12 @@ static int supervise(struct run *run, const struct run_request *req, const sigse
 					   .mask = *mask,
 					   .hooks = &hooks,
 					   .ctx = run };
-	int r = session_start(&session, &run->session, e);
+	const struct policy *changed = read_control(run);
+	int r;
 
+	if (changed)
+		session.policy = changed;
+	r = session_start(&session, &run->session, e);
 	if (r < 0)
 		return r;
 	/* from here on same-user processes cannot read our memory or take our descriptors */

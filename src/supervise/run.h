@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "policy/policy.h"
+#include "supervise/control.h"
 #include "supervise/report.h"
 #include "supervise/session.h"
 
@@ -19,6 +20,7 @@ struct run_request {
 	struct report *report; /* filled in */
 	const char *proxy_program; /* ambit-proxy; needed with network allowlist */
 	bool report_reads; /* watch opens for reading and setuid execs too */
+	struct control *control; /* changes of the network lists; NULL = none */
 	/* Called for the first of each denial, at once; may be NULL. */
 	void (*tell)(void *ctx, const struct report_entry *entry);
 	/* Called before the command starts, for what the user should know; may be NULL. */

@@ -111,6 +111,14 @@ pid_t session_pid(const struct session *s)
 	return s->child.init;
 }
 
+int session_change_network(struct session *s, const struct policy *p, struct error *e)
+{
+	int r = s->plan->egress ? egress_change(&s->egress, p) : -EPERM;
+
+	return r < 0 ? error_set(e, -r, "the network lists could not be changed: %s", strerror(-r))
+		     : 0;
+}
+
 static void fail(struct session *s)
 {
 	s->failed = true;

@@ -70,6 +70,8 @@ int session_wait_ms(const struct session *s);
 bool session_step(struct session *s);
 /* To the command, or to its process group. */
 void session_signal(struct session *s, int sig, bool group);
+/* Other network lists from now on (policy_load_live()); p is used until session_end(). */
+int session_change_network(struct session *s, const struct policy *p, struct error *e) NODISCARD;
 /* Everything inside, at once. */
 void session_kill(struct session *s);
 /* pid of init on the host */
