@@ -15,7 +15,7 @@ from world import World  # noqa: E402
 @pytest.fixture(scope="session")
 def probe(base_dir):
     """The attempts written in C, as one static program that everybody may run."""
-    return ambit_test.compile_c(HERE / "probes/main.c", base_dir / "probe", "-static",
+    return ambit_test.compile_c(HERE / "probes/main.c", base_dir / "probe", "-static", "-pthread",
                                 *(p for p in sorted((HERE / "probes").glob("*.c"))
                                   if p.name != "main.c"))
 

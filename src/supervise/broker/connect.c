@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * connect(2) to a unix socket that is a file. A read-only mount does not stop it and the
- * filter cannot see the path, so the broker decides and connects: to sockets that
+ * connect(2). A read-only mount does not stop a connection to a unix socket that is a file,
+ * and the filter cannot see the path, so the broker decides and connects: to sockets that
  * were made inside, that lie in the sandbox's private directories, or that the
- * policy names (network.allowUnixSockets); everything else is refused.
+ * policy names (network.allowUnixSockets); every other file is refused.
  *
- * The decision is about an open descriptor of the socket file, and the same
- * descriptor is connected to: the path is looked up once. Datagram sockets could
- * send without connecting; the filter refuses to make them.
+ * Whatever the address says, "continue" is never the answer: the memory it is in, and the
+ * number of the descriptor, can mean something else a moment later. The connection is
+ * made here, from copies of both. For a file the decision is about an open descriptor of it, and
+ * the same descriptor is connected to: the path is looked up once. Datagram sockets
+ * could send without connecting; the filter refuses to make them.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -27,23 +29,42 @@
 #include "base/sys.h"
 #include "supervise/broker/internal.h"
 
-/* A connection in the making: it may have to wait for a full backlog, so in a thread. */
+/* An address of any family, as the command gave it. */
+struct address {
+	union {
+		struct sockaddr any;
+		struct sockaddr_un local;
+		struct sockaddr_storage room;
+	} u;
+	socklen_t len;
+};
+
+/* A connection in the making: it may have to wait, for a full backlog or a far host. */
 struct dial {
 	struct broker *b;
 	uint64_t id;
-	int sock, target;
+	int sock, target; /* target: the file of a unix socket, -1 = `address` */
+	struct address address;
 };
+
+static int dial_target(const struct dial *d)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+
+	/* our own working directory: the outer /proc, where "self" is this process */
+	(void)snprintf(addr.sun_path, sizeof(addr.sun_path), "self/fd/%d", d->target);
+	if (unshare(CLONE_FS) < 0 || fchdir(d->b->proc) < 0)
+		return -1;
+	return connect(d->sock, (const struct sockaddr *)&addr, sizeof(addr));
+}
 
 static void *dial_main(void *arg)
 {
 	struct dial *d = arg;
-	struct sockaddr_un addr = { .sun_family = AF_UNIX };
 	struct seccomp_notif_resp resp = { .id = d->id };
 
-	/* our own working directory: the outer /proc, where "self" is this process */
-	(void)snprintf(addr.sun_path, sizeof(addr.sun_path), "self/fd/%d", d->target);
-	if (unshare(CLONE_FS) < 0 || fchdir(d->b->proc) < 0 ||
-	    connect(d->sock, (const struct sockaddr *)&addr, sizeof(addr)) < 0)
+	if ((d->target >= 0 ? dial_target(d)
+			    : connect(d->sock, &d->address.u.any, d->address.len)) < 0)
 		resp.error = -errno;
 	(void)ioctl(d->b->listener, SECCOMP_IOCTL_NOTIF_SEND, &resp);
 	fd_close(d->sock);
@@ -52,14 +73,17 @@ static void *dial_main(void *arg)
 	return NULL;
 }
 
-static int dial(const struct call *c, int sock, int target)
+/* Takes the descriptors of `with` when it starts. */
+static int dial(const struct call *c, const struct dial *with)
 {
 	struct dial *d = malloc(sizeof(*d));
 	pthread_t thread;
 
 	if (!d)
 		return -ENOMEM;
-	*d = (struct dial){ .b = c->b, .id = c->n->id, .sock = sock, .target = target };
+	*d = *with;
+	d->b = c->b;
+	d->id = c->n->id;
 	if (pthread_create(&thread, NULL, dial_main, d) != 0) {
 		free(d);
 		return -EAGAIN;
@@ -98,19 +122,13 @@ static bool may_connect(const struct call *c, int target, const char *path)
 	       is_named(b->policy, path) || guard_made_here(b->guard, target);
 }
 
-int broker_connect(struct call *c)
+static int connect_file(const struct call *c, int *sock, const struct address *to)
 {
-	struct sockaddr_un addr = { 0 };
-	char name[sizeof(addr.sun_path) + 1] = { 0 }, path[PATH_MAX];
-	size_t len = c->args[2] < sizeof(addr) ? (size_t)c->args[2] : sizeof(addr);
-	_cleanup_fd_ int base = -1, target = -1, sock = -1;
+	char name[sizeof(to->u.local.sun_path) + 1] = { 0 }, path[PATH_MAX];
+	_cleanup_fd_ int base = -1, target = -1;
 	int r;
 
-	if (len <= offsetof(struct sockaddr_un, sun_path) ||
-	    call_read(c, c->args[1], &addr, len) < 0 || addr.sun_family != AF_UNIX ||
-	    !addr.sun_path[0])
-		return ANSWER_CONTINUE; /* not a file: the namespaces decide */
-	memcpy(name, addr.sun_path, len - offsetof(struct sockaddr_un, sun_path));
+	memcpy(name, to->u.local.sun_path, to->len - offsetof(struct sockaddr_un, sun_path));
 	base = call_open_base(c, AT_FDCWD, name);
 	if (base < 0)
 		return base;
@@ -124,11 +142,64 @@ int broker_connect(struct call *c)
 		call_report_unix(c, path);
 		return -EACCES;
 	}
-	sock = call_take_fd(c, (int)c->args[0]);
+	r = dial(c, &(struct dial){ .sock = *sock, .target = target });
+	if (r == ANSWER_SENT)
+		*sock = target = -1; /* the thread has them now */
+	return r;
+}
+
+/*
+ * A name without a file belongs to the network namespace. In the host's, the kernel's own scope
+ * would not see who asks: it is us.
+ */
+static int check_abstract(const struct call *c, const struct address *to)
+{
+	size_t len = to->len - offsetof(struct sockaddr_un, sun_path);
+	char name[sizeof(to->u.local.sun_path) + 1] = { 0 };
+
+	if (c->b->plan->new_net || c->b->policy->network.allow_all_unix_sockets)
+		return 0;
+	memcpy(name, to->u.local.sun_path, len);
+	name[0] = '@';
+	call_report_unix(c, name);
+	return -EACCES;
+}
+
+static int connect_address(const struct call *c, int *sock, const struct address *to)
+{
+	int flags = fcntl(*sock, F_GETFL), r;
+
+	if (flags >= 0 && (flags & O_NONBLOCK))
+		return connect(*sock, &to->u.any, to->len) < 0 ? -errno : 0;
+	r = dial(c, &(struct dial){ .sock = *sock, .target = -1, .address = *to });
+	if (r == ANSWER_SENT)
+		*sock = -1;
+	return r;
+}
+
+int broker_connect(struct call *c)
+{
+	_cleanup_fd_ int sock = call_take_fd(c, (int)c->args[0]);
+	struct address to = { 0 };
+	int domain = 0, r;
+	bool named;
+
 	if (sock < 0)
 		return sock;
-	r = dial(c, sock, target);
-	if (r == ANSWER_SENT)
-		sock = target = -1; /* the thread has them now */
-	return r;
+	if (getsockopt(sock, SOL_SOCKET, SO_DOMAIN, &domain, &(socklen_t){ sizeof(domain) }) < 0)
+		return -ENOTSOCK;
+	if ((uint32_t)c->args[2] > sizeof(to.u))
+		return -EINVAL;
+	to.len = (socklen_t)c->args[2];
+	r = call_read(c, c->args[1], &to.u, to.len);
+	if (r < 0)
+		return r == -EFAULT ? r : -EACCES; /* a program that only may be executed */
+	named = domain == AF_UNIX && to.u.any.sa_family == AF_UNIX &&
+		to.len > offsetof(struct sockaddr_un, sun_path);
+	if (named && to.len > sizeof(to.u.local))
+		return -EINVAL;
+	if (named && to.u.local.sun_path[0])
+		return connect_file(c, &sock, &to);
+	r = named ? check_abstract(c, &to) : 0;
+	return r < 0 ? r : connect_address(c, &sock, &to);
 }

@@ -21,6 +21,7 @@
 #include "supervise/broker/internal.h"
 
 #define PAGE 4096u
+#define PIDFD_OF_THREAD O_EXCL /* PIDFD_THREAD of Linux 6.9 */
 
 int call_read(const struct call *c, uint64_t address, void *buf, size_t len)
 {
@@ -78,24 +79,34 @@ int call_open_base(const struct call *c, int dirfd, const char *path)
 	return fd;
 }
 
-int call_take_fd(const struct call *c, int fd)
+/* A descriptor for the process that the calling thread belongs to. */
+static int open_process(const struct call *c)
 {
-	_cleanup_fd_ int process = -1;
-	char line[256];
 	_cleanup_free_ char *status = NULL;
 	const char *tgid;
-	long r;
+	char path[32];
+	long fd = syscall(SYS_pidfd_open, c->tid, PIDFD_OF_THREAD);
 
-	/* pidfd_open() wants the leader of the thread group */
-	(void)snprintf(line, sizeof(line), "%d/status", c->tid);
-	if (fd_read_file(c->b->proc, line, 1 << 16, &status, NULL) < 0)
+	if (fd >= 0)
+		return (int)fd;
+	/* before Linux 6.9 it must be the leader of the thread group */
+	(void)snprintf(path, sizeof(path), "%d/status", c->tid);
+	if (fd_read_file(c->b->proc, path, 1 << 16, &status, NULL) < 0)
 		return -ESRCH;
 	tgid = strstr(status, "\nTgid:\t");
 	if (!tgid)
 		return -ESRCH;
-	process = (int)syscall(SYS_pidfd_open, (pid_t)text_leading_u64(tgid + 7), 0);
+	fd = syscall(SYS_pidfd_open, (pid_t)text_leading_u64(tgid + 7), 0);
+	return fd < 0 ? -errno : (int)fd;
+}
+
+int call_take_fd(const struct call *c, int fd)
+{
+	_cleanup_fd_ int process = open_process(c);
+	long r;
+
 	if (process < 0)
-		return -errno;
+		return process;
 	if (!call_is_valid(c))
 		return -ESRCH;
 	r = syscall(SYS_pidfd_getfd, process, fd, 0);

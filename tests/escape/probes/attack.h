@@ -8,6 +8,7 @@
 int attack_path(const char *scratch, const char *path, char *const *ops);
 
 /* Flip `name` between two directories and write through it, for so many milliseconds. */
+int attack_dial(const char *path, const char *what, const char *ms);
 int attack_swap(const char *name, const char *good, const char *bad, const char *ms);
 
 /* Try to make every name (NULL-terminated) in BASE/WAY/INDEX, in every way; says nothing. */

@@ -5,6 +5,7 @@
  * probe attack DIR PATH OP...     change a file in every way there is (attack.c)
  * probe make BASE NAME...         make a name in every way there is (make.c)
  * probe swap NAME GOOD BAD MS     write through a name that changes (swap.c)
+ * probe dial PATH WHAT MS         connect to a socket while the address, or the descriptor, changes
  * probe with-key TEXT PROG...     exec PROG with TEXT in the session keyring
  * probe handle PATH               the file handle of PATH: type and hex bytes
  * probe make-shm KEY TEXT         a System V segment holding TEXT, left behind
@@ -284,6 +285,8 @@ int main(int argc, char **argv)
 		return attack_make(argv[2], argv + 3);
 	if (!strcmp(command, "swap") && argc > 5)
 		return attack_swap(argv[2], argv[3], argv[4], argv[5]);
+	if (!strcmp(command, "dial") && argc > 4)
+		return attack_dial(argv[2], argv[3], argv[4]);
 	if (!strcmp(command, "with-key") && argc > 3)
 		return command_with_key(argv + 2);
 	if (!strcmp(command, "handle") && argc > 2)
@@ -294,7 +297,8 @@ int main(int argc, char **argv)
 		sleep((unsigned)strtoul(argv[2], NULL, 10));
 		return 0;
 	}
-	fputs("usage: probe list | run | attack | make | swap | with-key | handle | make-shm | "
+	fputs("usage: probe list | run | attack | make | swap | dial | with-key | handle | "
+	      "make-shm | "
 	      "hold\n",
 	      stderr);
 	return 2;

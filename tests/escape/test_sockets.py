@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""I1: unix sockets of the host, reached by deceiving whoever judges connect(2)."""
+import contextlib
+import socket
+import threading
+
+import pytest
+
+
+@contextlib.contextmanager
+def listener(path):
+    """A socket of the host; yields the list of what was said to it."""
+    heard, stop = [], threading.Event()
+    with socket.socket(socket.AF_UNIX) as s:
+        s.bind(str(path))
+        path.chmod(0o777)
+        s.listen(4096)
+        s.settimeout(0.05)
+
+        def serve():
+            while not stop.is_set():
+                with contextlib.suppress(OSError):
+                    conn, _ = s.accept()
+                    conn.settimeout(1)
+                    heard.append(conn.recv(16))
+                    conn.close()
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            yield heard
+        finally:
+            stop.set()
+            thread.join()
+            path.unlink()
+
+
+@pytest.mark.parametrize("what", ["address", "descriptor"])
+def test_dial_race(box, probe, what):
+    """The address (or the descriptor) is that of an internet socket when it is looked at, and
+    that of a socket of the host when it is used."""
+    path = box.home / "agent.sock"
+    with listener(path) as heard:
+        r = box.run(probe, "dial", path, what, "700").ok()
+        tries, _, refused, _ = r.out.replace(",", "").split()
+        assert int(tries) > 100 and int(refused) > 0, r
+        assert heard == [], f"{len(heard)} of {tries} got through"
+        box.host(probe, "dial", path, what, "300").ok()
+    assert b"EVIL" in heard, "the control run failed"
