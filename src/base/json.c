@@ -66,17 +66,34 @@ void json_end_array(struct json *j)
 	json_end(j, ']');
 }
 
-static void json_quote(struct buf *b, const char *s)
+/* How many bytes from p on can stand in a string as they are: plain ASCII, for speed. */
+static size_t plain_run(const unsigned char *p, const unsigned char *end)
+{
+	const unsigned char *s = p;
+
+	while (s < end && *s >= 0x20 && *s < 0x7f && *s != '"' && *s != '\\')
+		s++;
+	return (size_t)(s - p);
+}
+
+static void json_quote(struct buf *b, const char *s, size_t n)
 {
 	static const char from[] = "\"\\\b\f\n\r\t", to[] = "\"\\bfnrt";
-	const unsigned char *p = (const unsigned char *)s, *end = p + strlen(s);
+	const unsigned char *p = (const unsigned char *)s, *end = p + n;
 
 	buf_putc(b, '"');
 	while (p < end) {
-		const char *special = strchr(from, *p);
+		size_t len = plain_run(p, end);
+		const char *special;
 		uint32_t c;
-		size_t len = utf8_decode(p, (size_t)(end - p), &c);
 
+		if (len) {
+			buf_append(b, p, len);
+			p += len;
+			continue;
+		}
+		special = *p ? strchr(from, *p) : NULL;
+		len = utf8_decode(p, (size_t)(end - p), &c);
 		if (special) {
 			buf_putc(b, '\\');
 			buf_putc(b, to[special - from]);
@@ -95,7 +112,7 @@ static void json_quote(struct buf *b, const char *s)
 void json_key(struct json *j, const char *key)
 {
 	json_next(j);
-	json_quote(j->out, key);
+	json_quote(j->out, key, strlen(key));
 	buf_puts(j->out, j->indent ? ": " : ":");
 	j->after_key = true;
 }
@@ -104,9 +121,21 @@ void json_string(struct json *j, const char *s)
 {
 	json_next(j);
 	if (s)
-		json_quote(j->out, s);
+		json_quote(j->out, s, strlen(s));
 	else
 		buf_puts(j->out, "null");
+}
+
+void json_string_n(struct json *j, const char *s, size_t len)
+{
+	json_next(j);
+	json_quote(j->out, s, len);
+}
+
+void json_raw(struct json *j, const char *text, size_t len)
+{
+	json_next(j);
+	buf_append(j->out, text, len);
 }
 
 void json_int(struct json *j, int64_t v)

@@ -25,6 +25,9 @@ void json_begin_array(struct json *j);
 void json_end_array(struct json *j);
 void json_key(struct json *j, const char *key);
 void json_string(struct json *j, const char *s); /* NULL writes null */
+void json_string_n(struct json *j, const char *s, size_t len); /* may hold NUL bytes */
+/* Text that is JSON already. */
+void json_raw(struct json *j, const char *text, size_t len);
 void json_int(struct json *j, int64_t v);
 void json_double(struct json *j, double v);
 void json_bool(struct json *j, bool v);

@@ -88,6 +88,12 @@ struct plan {
 	struct text_rules notes; /* what the user should know, one line each */
 };
 
+/* A text file that is put into the sandbox, below /run. */
+struct plan_file {
+	const char *path; /* absolute, clean */
+	const char *text;
+};
+
 /* Facts about the caller that compile() needs; tests set them by hand. */
 struct plan_facts {
 	uint32_t uid, gid;
@@ -95,6 +101,8 @@ struct plan_facts {
 	char *const *environ_in;
 	int landlock_abi; /* 0 = the kernel has no Landlock */
 	bool watch; /* --report-reads */
+	const struct plan_file *files;
+	size_t n_files;
 	bool dry; /* nothing will be run: a missing allowWrite directory counts as made */
 };
 

@@ -498,6 +498,8 @@ int plan_gather_points(struct compiler *c)
 {
 	add_places(c);
 	add_resolver(c);
+	for (size_t i = 0; i < c->facts->n_files; i++)
+		add_text(c, c->facts->files[i].path, c->facts->files[i].text, "given file");
 	add_sockets(c);
 	for (size_t i = 0; i < c->p->fs.rules.n; i++) {
 		int r = add_rule(c, &c->p->fs.rules.v[i]);

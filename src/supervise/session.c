@@ -422,6 +422,11 @@ static int compile(struct session *s, struct error *e)
 
 	plan_gather_facts(s->a, s->req.environ_in, &facts);
 	facts.watch = s->req.report_reads;
+	facts.files = s->req.files;
+	facts.n_files = s->req.n_files;
+	/* a terminal that the command gets nothing of is not shown to it either */
+	if (s->req.stdio[0] >= 0 && s->req.stdio[1] >= 0 && s->req.stdio[2] >= 0)
+		facts.tty = NULL;
 	facts.dry = true;
 	r = s->backend->compile(s->a, p, &facts, &path_host_view, &s->plan, e);
 	if (r < 0 || !plan_must_prepare(p))

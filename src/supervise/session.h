@@ -20,6 +20,7 @@
 
 #include "base/error.h"
 #include "policy/policy.h"
+#include "sandbox/plan.h"
 #include "supervise/report.h"
 
 struct egress;
@@ -42,6 +43,8 @@ struct session_request {
 	struct report *report; /* filled in */
 	const char *proxy_program; /* ambit-proxy; needed with network allowlist */
 	bool report_reads; /* watch opens for reading and setuid execs too */
+	const struct plan_file *files; /* text files to put below /run */
+	size_t n_files;
 	int stdio[3]; /* the command's, each above 2; -1 = the caller's own */
 	int tty; /* terminal to give to the command's process group; -1 = none */
 	sigset_t mask; /* the command's signal mask */
