@@ -188,23 +188,45 @@ static int add_socket(struct builder *b, const struct source *s, size_t row, con
 	return 1;
 }
 
+/* PORT, or HOSTPORT:PORT where the row takes it. */
+static int parse_ports(const struct setting *row, const struct node *n, struct port_rule *ret)
+{
+	bool word = n->kind == NODE_NUMBER || n->kind == NODE_TEXT, mapped = false;
+	char first[8] = { 0 };
+	uint64_t host = 0, port = 0;
+	size_t len;
+
+	if (!word && n->kind != NODE_STRING)
+		return -EINVAL;
+	len = strcspn(n->text, ":");
+	mapped = row->variant == PORTS_MAPPED && n->text[len] == ':';
+	if (mapped ? len >= sizeof(first) : !word)
+		return -EINVAL;
+	if (mapped)
+		memcpy(first, n->text, len);
+	if (text_parse_u64(mapped ? n->text + len + 1 : n->text, UINT16_MAX, &port) < 0 ||
+	    text_parse_u64(mapped ? first : n->text, UINT16_MAX, &host) < 0 || !port || !host)
+		return -EINVAL;
+	ret->port = (uint16_t)port;
+	ret->host_port = (uint16_t)host;
+	return 0;
+}
+
 static int add_port(struct builder *b, const struct source *s, size_t row, const struct node *n,
 		    struct error *e)
 {
+	const struct setting *def = &settings_table[row];
 	struct port_rules *list = field(b, row);
-	uint64_t port = 0;
-	int r = -EINVAL;
+	struct port_rule entry = { .origin = source_origin(s, n) };
+	int r = parse_ports(def, n, &entry);
 
-	if (n->kind == NODE_NUMBER || n->kind == NODE_TEXT)
-		r = text_parse_u64(n->text, UINT16_MAX, &port);
-	if (r < 0 || port == 0)
-		return source_fail(s, n, settings_table[row].key, e,
-				   "must be a port from 1 to 65535");
+	if (r < 0)
+		return source_fail(s, n, def->key, e, "must be a port from 1 to 65535%s",
+				   def->variant == PORTS_MAPPED ? ", or \"HOSTPORT:PORT\"" : "");
 	r = merge_admit(b, s, row, n, false, e);
 	if (r <= 0)
 		return r;
-	*ARENA_PUSH(b->a, list->v, list->n) =
-		(struct port_rule){ (uint16_t)port, source_origin(s, n) };
+	*ARENA_PUSH(b->a, list->v, list->n) = entry;
 	return 1;
 }
 

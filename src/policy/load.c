@@ -37,6 +37,13 @@ const char *origin_text(struct arena *a, const struct origin *o)
 	return arena_printf(a, "%s%s:%u", prefix, o->name, o->line);
 }
 
+/* "8080", or "8080:80" where the two differ */
+const char *port_rule_text(struct arena *a, const struct port_rule *r)
+{
+	return r->host_port == r->port ? arena_printf(a, "%u", r->port)
+				       : arena_printf(a, "%u:%u", r->host_port, r->port);
+}
+
 /* A file that is not there is fine unless it was named with -s. */
 static int read_settings(struct load *l, struct file *f, bool required, struct error *e)
 {

@@ -99,7 +99,8 @@ struct text_rules {
 };
 
 struct port_rule { /* publish, allowHostPorts */
-	uint16_t port;
+	uint16_t port; /* inside; for allowHostPorts the same outside */
+	uint16_t host_port; /* publish: on the host's loopback */
 	struct origin origin;
 };
 
@@ -107,6 +108,8 @@ struct port_rules {
 	struct port_rule *v;
 	size_t n;
 };
+
+const char *port_rule_text(struct arena *a, const struct port_rule *r);
 
 struct env_setting { /* environment.set */
 	const char *name, *value;

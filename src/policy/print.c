@@ -138,8 +138,7 @@ static void put_list(struct printer *pr, const struct setting *row)
 		const struct port_rules *list = at;
 
 		for (size_t i = 0; i < list->n; i++)
-			put_line(pr, arena_printf(pr->a, "%u", (unsigned)list->v[i].port), NULL,
-				 &list->v[i].origin);
+			put_line(pr, port_rule_text(pr->a, &list->v[i]), NULL, &list->v[i].origin);
 	} else if (row->type == SETTING_ENV) {
 		const struct env_settings *list = at;
 

@@ -123,7 +123,11 @@ static void put_list(struct printer *pr, const struct setting *row)
 		for (size_t i = 0; i < list->n; i++) {
 			if (pr->origins)
 				put_origin(pr, &list->v[i].origin);
-			else if (is_wanted(pr, &list->v[i].origin))
+			else if (!is_wanted(pr, &list->v[i].origin))
+				continue;
+			else if (list->v[i].host_port != list->v[i].port)
+				json_string(&pr->j, port_rule_text(pr->a, &list->v[i]));
+			else
 				json_int(&pr->j, list->v[i].port);
 		}
 	} else {

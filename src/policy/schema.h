@@ -24,7 +24,7 @@ enum setting_type {
 	SETTING_HOSTS, /* list of host rules */
 	SETTING_STRINGS,
 	SETTING_SOCKETS, /* list of unix socket paths: ~ and relative paths expanded */
-	SETTING_PORTS,
+	SETTING_PORTS, /* list of ports; also "HOSTPORT:PORT" for PORTS_MAPPED */
 	SETTING_ENV, /* map name -> value */
 	SETTING_IGNORE, /* map command -> list */
 	SETTING_NAMES, /* list of protected names to add or lift */
@@ -67,6 +67,8 @@ struct setting {
 enum { NAMES_ADD, NAMES_LIFT };
 /* variant of SETTING_HOSTS */
 enum { HOSTS_ALLOWED, HOSTS_DENIED };
+/* variant of SETTING_PORTS */
+enum { PORTS_SAME, PORTS_MAPPED };
 
 extern const struct setting settings_table[];
 extern const size_t settings_count;

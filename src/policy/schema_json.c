@@ -68,6 +68,20 @@ static void put_port_item(struct json *j)
 	json_kint(j, "maximum", UINT16_MAX);
 }
 
+static void put_mapped_item(struct json *j)
+{
+	json_key(j, "anyOf");
+	json_begin_array(j);
+	json_begin_object(j);
+	put_port_item(j);
+	json_end_object(j);
+	json_begin_object(j);
+	put_type(j, "string");
+	json_kstring(j, "pattern", "^[0-9]+:[0-9]+$");
+	json_end_object(j);
+	json_end_array(j);
+}
+
 static void put_list_of_text(struct json *j)
 {
 	put_list(j, put_text_item);
@@ -164,7 +178,7 @@ static void put_setting(struct json *j, const struct setting *s)
 		put_list(j, put_path_item);
 		break;
 	case SETTING_PORTS:
-		put_list(j, put_port_item);
+		put_list(j, s->variant == PORTS_MAPPED ? put_mapped_item : put_port_item);
 		break;
 	case SETTING_HOSTS:
 	case SETTING_STRINGS:

@@ -31,9 +31,10 @@ static const uint32_t wait_ms[WAIT_MAX_] = {
 };
 
 static const char *const via_names[] = {
-	[VIA_HTTP] = "http",   [VIA_CONNECT] = "connect",
-	[VIA_SOCKS] = "socks", [VIA_TRANSPARENT] = "transparent",
-	[VIA_DNS] = "dns",     [VIA_FORWARD] = "forward",
+	[VIA_HTTP] = "http",       [VIA_CONNECT] = "connect",
+	[VIA_SOCKS] = "socks",     [VIA_TRANSPARENT] = "transparent",
+	[VIA_DNS] = "dns",         [VIA_FORWARD] = "forward",
+	[VIA_PUBLISH] = "publish",
 };
 
 const char *conn_via_name(enum conn_via via)
@@ -183,6 +184,7 @@ void conn_close(struct proxy *p, struct conn *c)
 	c->next = p->dead;
 	p->dead = c;
 	p->n_conns--;
+	p->n_published -= c->via == VIA_PUBLISH;
 	conn_set_state(p, c, CONN_CLOSING);
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A connection: side 0 is the client in the sandbox, side 1 the upstream. Bytes
- * that go from side s to the other make up flow[s].
+ * A connection: side 0 is the client, in the sandbox, side 1 the upstream (with a published
+ * port the client is on the host and the upstream inside). Bytes that go from side s
+ * to the other make up flow[s].
  *
  * States, what may be touched in them, and where they lead:
  *
@@ -57,7 +58,15 @@ enum conn_state {
 enum conn_front { FRONT_HTTP, FRONT_SOCKS, FRONT_HELLO, FRONT_DNS };
 
 /* How the client asked, for the record. */
-enum conn_via { VIA_HTTP, VIA_CONNECT, VIA_SOCKS, VIA_TRANSPARENT, VIA_DNS, VIA_FORWARD };
+enum conn_via {
+	VIA_HTTP,
+	VIA_CONNECT,
+	VIA_SOCKS,
+	VIA_TRANSPARENT,
+	VIA_DNS,
+	VIA_FORWARD,
+	VIA_PUBLISH
+};
 
 /* In which words a refusal can be put at present. */
 enum conn_words { WORDS_NONE, WORDS_HTTP, WORDS_SOCKS };

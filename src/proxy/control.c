@@ -45,7 +45,7 @@ static bool is_still_allowed(struct proxy *p, const struct conn *c, struct verdi
 {
 	struct host host, address;
 
-	if (!c->name || c->via == VIA_FORWARD || c->state == CONN_FLUSH ||
+	if (!c->name || c->via == VIA_FORWARD || c->via == VIA_PUBLISH || c->state == CONN_FLUSH ||
 	    host_parse(c->name, strlen(c->name), &host, NULL) < 0)
 		return true;
 	decide_host(p->config, &host, c->port, ret);
@@ -155,6 +155,31 @@ static int on_forward(struct proxy *p, struct message *m, const char *arg, struc
 	return 0;
 }
 
+static int on_publish(struct proxy *p, struct message *m, const char *arg, struct error *e)
+{
+	uint64_t port = 0;
+	int r = text_parse_u64(arg, UINT16_MAX, &port);
+
+	if (r < 0 || port == 0)
+		return error_set(e, EINVAL, "publish: not a port");
+	r = listener_add(p, LISTENER_PUBLISH, m->fd, e);
+	if (r < 0)
+		return r;
+	m->fd = -1;
+	p->listeners->forward_port = (uint16_t)port;
+	return 0;
+}
+
+static int on_seed(struct proxy *p, struct message *m, const char *arg, struct error *e)
+{
+	int r = publish_add_seed(p, strcmp(arg, "accept") == 0, m->fd);
+
+	if (r < 0)
+		return error_set(e, -r, "seed: %s", strerror(-r));
+	m->fd = -1;
+	return 0;
+}
+
 static int on_quit(struct proxy *p, struct message *m UNUSED, const char *arg UNUSED,
 		   struct error *e UNUSED)
 {
@@ -167,10 +192,9 @@ static const struct {
 	int (*handle)(struct proxy *, struct message *, const char *arg, struct error *);
 	bool needs_fd;
 } verbs[] = {
-	{ "config", on_config, true },
-	{ "listener", on_listener, true },
-	{ "forward", on_forward, true },
-	{ "quit", on_quit, false },
+	{ "config", on_config, true },   { "listener", on_listener, true },
+	{ "forward", on_forward, true }, { "publish", on_publish, true },
+	{ "seed", on_seed, true },       { "quit", on_quit, false },
 };
 
 static int handle(struct proxy *p, struct message *m, struct error *e)

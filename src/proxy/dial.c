@@ -49,7 +49,7 @@ static bool vet(struct proxy *p, struct conn *c)
 	struct host host, address;
 	size_t kept = 0;
 
-	if (c->through_parent || c->via == VIA_FORWARD)
+	if (c->through_parent || c->via == VIA_FORWARD || c->via == VIA_PUBLISH)
 		return true;
 	if (host_parse(c->name, strlen(c->name), &host, NULL) < 0)
 		abort(); /* it is the canonical form that host_parse() made */
@@ -114,18 +114,28 @@ static socklen_t to_sockaddr(const struct address *a, uint16_t port, struct sock
 	return sizeof(in6);
 }
 
+/* Of our own namespace, or of the sandbox's. */
+static int new_socket(const struct proxy *p, const struct conn *c, int family)
+{
+	int fd;
+
+	if (c->via == VIA_PUBLISH)
+		return publish_socket(&p->seeds[family == AF_INET6]);
+	fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP);
+	return fd < 0 ? -errno : fd;
+}
+
 /* 0 = connected, -EINPROGRESS, or another -errno. On success and progress side 1 has the fd. */
-static int try_address(struct conn *c, const struct address *a)
+static int try_address(const struct proxy *p, struct conn *c, const struct address *a)
 {
 	struct sockaddr_storage to = { 0 };
 	socklen_t len = to_sockaddr(a, c->dial->port, &to);
-	_cleanup_fd_ int fd =
-		socket(to.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP);
+	_cleanup_fd_ int fd = new_socket(p, c, to.ss_family);
 	const int on = 1;
 	int r = 0;
 
 	if (fd < 0)
-		return -errno;
+		return fd;
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 	(void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
 	if (connect(fd, (const struct sockaddr *)&to, len) < 0)
@@ -144,7 +154,7 @@ static void dial_next(struct proxy *p, struct conn *c)
 
 		conn_drop_upstream(c);
 		c->address = d->address[d->next++];
-		r = try_address(c, &c->address);
+		r = try_address(p, c, &c->address);
 		if (r == 0) {
 			connected(p, c);
 			return;
@@ -183,13 +193,16 @@ void dial_expired(struct proxy *p, struct conn *c)
 					      : "no answer in time");
 }
 
-static void use_address(struct proxy *p, struct conn *c, const struct host *address)
+static void add_address(struct dial *d, const struct host *address)
 {
-	struct dial *d = c->dial;
-
 	d->address[d->n].kind = address->kind;
 	memcpy(d->address[d->n].bytes, address->addr, 16);
 	d->n++;
+}
+
+static void use_address(struct proxy *p, struct conn *c, const struct host *address)
+{
+	add_address(c->dial, address);
 	if (vet(p, c))
 		dial_next(p, c);
 }
@@ -253,10 +266,13 @@ void dial_start(struct proxy *p, struct conn *c, bool plain_http)
 	find_addresses(p, c, &parent->host);
 }
 
-void dial_direct(struct proxy *p, struct conn *c, const struct host *address, uint16_t port)
+void dial_direct(struct proxy *p, struct conn *c, const struct host *addresses, size_t n,
+		 uint16_t port)
 {
 	dial_new(c, port, false);
-	use_address(p, c, address);
+	for (size_t i = 0; i < n; i++)
+		add_address(c->dial, &addresses[i]);
+	dial_next(p, c);
 }
 
 void dial_resolved(struct proxy *p, const struct resolve_job *job)

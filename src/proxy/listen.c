@@ -53,15 +53,17 @@ int listener_add(struct proxy *p, enum listener_kind kind, int fd, struct error 
 
 void listeners_pause(struct proxy *p, bool pause)
 {
+	p->paused = pause;
 	for (struct listener *l = p->listeners; l; l = l->next) {
 		struct epoll_event ev = { .events = EPOLLIN, .data.ptr = l };
+		bool rest = pause || (l->kind == LISTENER_PUBLISH && publish_must_wait(p));
 
-		if (l->kind == LISTENER_DNS_UDP || l->paused == pause)
+		p->paused |= rest;
+		if (l->kind == LISTENER_DNS_UDP || l->paused == rest)
 			continue;
-		if (epoll_ctl(p->epoll_fd, pause ? EPOLL_CTL_DEL : EPOLL_CTL_ADD, l->fd, &ev) == 0)
-			l->paused = pause;
+		if (epoll_ctl(p->epoll_fd, rest ? EPOLL_CTL_DEL : EPOLL_CTL_ADD, l->fd, &ev) == 0)
+			l->paused = rest;
 	}
-	p->paused = pause;
 }
 
 /* Where the client wanted to go: the address its socket was connected to. */
@@ -158,7 +160,7 @@ static void accept_plain(struct proxy *p, const struct listener *l, int fd)
 		return;
 	if (l->kind == LISTENER_FORWARD) {
 		conn_set_target(p, c, &l->forward, l->forward_port, "network.allowHostPorts");
-		dial_direct(p, c, &l->forward, l->forward_port);
+		dial_direct(p, c, &l->forward, 1, l->forward_port);
 	}
 	conn_advance(p, c);
 }
@@ -170,10 +172,11 @@ void listener_event(struct proxy *p, struct listener *l)
 		return;
 	}
 	for (int i = 0; i < ACCEPT_BATCH; i++) {
+		bool full = p->n_conns >= p->max_conns;
 		int fd;
 
-		if (p->n_conns >= p->max_conns) {
-			listeners_pause(p, true);
+		if (full || (l->kind == LISTENER_PUBLISH && publish_must_wait(p))) {
+			listeners_pause(p, full);
 			return;
 		}
 		/* cppcheck-suppress nullPointer ; who connects is known: the sandbox */
@@ -187,6 +190,8 @@ void listener_event(struct proxy *p, struct listener *l)
 			return;
 		if (l->kind == LISTENER_TRANSPARENT)
 			accept_transparent(p, fd);
+		else if (l->kind == LISTENER_PUBLISH)
+			publish_accept(p, l, fd);
 		else
 			accept_plain(p, l, fd);
 	}

@@ -61,6 +61,7 @@ int proxy_init(struct proxy *p, struct error *e)
 		.now_ms = monotonic_ms(),
 		.max_conns = connection_limit(),
 		.report.fd = PROXY_CONTROL_FD,
+		.seeds = { { -1, -1 }, { -1, -1 } },
 		.epoll_fd = epoll_create1(EPOLL_CLOEXEC),
 		.relay.buffer = malloc(RELAY_BUFFER),
 	};
@@ -163,22 +164,27 @@ static void finish(struct proxy *p)
 		free(p->listeners);
 		p->listeners = next;
 	}
+	for (size_t i = 0; i < ARRAY_LEN(p->seeds); i++) {
+		fd_close(p->seeds[i].fd);
+		fd_close(p->seeds[i].listener);
+	}
 	relay_done(&p->relay);
 	names_done(&p->names);
 	config_free(p->config);
 	free(p->own.v);
 }
 
-/* Bytes of the client that its program believes to be sent, and are not yet. */
+/* Bytes that a program inside believes to be sent, and are not yet. */
 static bool is_owing(const struct conn *c)
 {
-	const struct relay_pipe *pipe = c->flow[0].pipe;
+	unsigned s = c->via == VIA_PUBLISH; /* its side */
+	const struct relay_pipe *pipe = c->flow[s].pipe;
 
 	if (c->via == VIA_DNS || c->state == CONN_FLUSH)
 		return false;
 	return c->state == CONN_RESOLVE || c->state == CONN_DIAL || c->state == CONN_PARENT ||
-	       c->side[1].out.len > 0 || (pipe && pipe->fill > 0) ||
-	       (c->state != CONN_HEAD && c->side[0].in.len > 0) || c->side[0].readable;
+	       c->side[!s].out.len > 0 || (pipe && pipe->fill > 0) ||
+	       (c->state != CONN_HEAD && c->side[s].in.len > 0) || c->side[s].readable;
 }
 
 static bool is_owing_any(const struct proxy *p)

@@ -27,6 +27,7 @@ enum listener_kind {
 	LISTENER_DNS_UDP,
 	LISTENER_DNS_TCP,
 	LISTENER_FORWARD,
+	LISTENER_PUBLISH, /* on the host */
 };
 
 struct listener {
@@ -36,7 +37,12 @@ struct listener {
 	int fd;
 	bool paused;
 	struct host forward; /* LISTENER_FORWARD */
-	uint16_t forward_port;
+	uint16_t forward_port; /* LISTENER_FORWARD outside, LISTENER_PUBLISH inside */
+};
+
+/* Sockets of the sandbox from which more are made (publish.c); -1 = none. */
+struct seed {
+	int fd, listener;
 };
 
 struct wait_queue {
@@ -58,6 +64,8 @@ struct proxy {
 	struct conn *conns, *dead;
 	struct wait_queue waiting[WAIT_MAX_];
 	unsigned n_conns, max_conns;
+	unsigned n_published; /* of them, those that came from the host */
+	struct seed seeds[2]; /* IPv4, IPv6 */
 	bool paused; /* listeners are not polled: no room for another connection */
 	struct relay relay;
 };
@@ -74,6 +82,12 @@ void control_event(struct proxy *p);
 int listener_add(struct proxy *p, enum listener_kind kind, int fd, struct error *e) NODISCARD;
 void listener_event(struct proxy *p, struct listener *l);
 void listeners_pause(struct proxy *p, bool pause);
+
+/* publish.c */
+int publish_add_seed(struct proxy *p, bool listens, int fd) NODISCARD; /* takes fd over */
+int publish_socket(const struct seed *seed) NODISCARD; /* a new one inside, or -errno */
+bool publish_must_wait(const struct proxy *p);
+void publish_accept(struct proxy *p, const struct listener *l, int fd);
 
 /* own.c */
 const struct own_addresses *own_addresses(struct proxy *p);
@@ -101,7 +115,8 @@ void tunnel_step(struct proxy *p, struct conn *c);
 
 /* dial.c: connect to the target; ends in tunnel_open(), exchange_start() or a refusal */
 void dial_start(struct proxy *p, struct conn *c, bool plain_http);
-void dial_direct(struct proxy *p, struct conn *c, const struct host *address, uint16_t port);
+void dial_direct(struct proxy *p, struct conn *c, const struct host *addresses, size_t n,
+		 uint16_t port);
 void dial_resolved(struct proxy *p, const struct resolve_job *job);
 void dial_event(struct proxy *p, struct conn *c);
 void dial_expired(struct proxy *p, struct conn *c);

@@ -44,7 +44,7 @@ static bool is_address(const char *name)
 
 enum conn_gate tunnel_gate(const struct proxy *p UNUSED, const struct conn *c)
 {
-	if (c->via == VIA_FORWARD || is_address(c->name))
+	if (c->via == VIA_FORWARD || c->via == VIA_PUBLISH || is_address(c->name))
 		return GATE_OPEN;
 	return is_tls_port(c->port) ? GATE_TLS : GATE_SNIFF;
 }

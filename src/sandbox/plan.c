@@ -369,7 +369,6 @@ static int refuse_unavailable(const struct policy *p, struct error *e)
 		{ l->pids, "limits.pids" },
 		{ l->disk, "limits.disk" },
 		{ l->output, "limits.output" },
-		{ p->network.publish.n, "network.publish" },
 		{ p->network.http_proxy_port, "network.httpProxyPort" },
 		{ p->network.socks_proxy_port, "network.socksProxyPort" },
 	};
@@ -452,23 +451,17 @@ int plan_compile(struct arena *a, const struct policy *p, const struct plan_fact
 
 	plan->uid = facts->uid;
 	plan->gid = facts->gid;
-	plan->new_net = p->network.mode != NETWORK_HOST;
-	plan->egress =
-		plan->new_net && (p->network.mode == NETWORK_ALLOWLIST || p->network.host_ports.n);
-	for (size_t i = 0; plan->egress && i < p->network.host_ports.n; i++)
-		*ARENA_PUSH(a, plan->host_ports, plan->n_host_ports) =
-			p->network.host_ports.v[i].port;
-	plan->loopback = plan->egress || (plan->new_net && p->network.allow_local_binding);
 	plan->landlock = facts->landlock_abi > 0;
 	plan->tty = facts->tty;
 	plan->watch = facts->watch;
-	plan->all_unix = p->network.allow_all_unix_sockets;
 	plan->cwd = p->cwd;
 	plan->env = policy_environment(p, a, facts->environ_in, NULL);
 	correct_pwd(&c);
 	r = refuse_unavailable(p, e);
 	if (r == 0)
 		r = check_required(p, facts, e);
+	if (r == 0)
+		r = plan_compile_network(&c);
 	if (r < 0)
 		return r;
 	r = choose_guarding(&c);

@@ -47,11 +47,17 @@ struct mount_step {
 	const char *why; /* the rule and where it came from */
 };
 
+struct plan_port {
+	uint16_t host, inside;
+};
+
 struct plan {
 	uint32_t uid, gid;
 	bool new_net; /* a network namespace of its own, with nothing but lo */
 	uint16_t *host_ports; /* of 127.0.0.1 outside, reachable at the same place inside */
 	size_t n_host_ports;
+	struct plan_port *publish; /* ports inside, reachable on loopback outside */
+	size_t n_publish;
 	bool egress; /* everything that leaves ends at ambit-proxy */
 	bool loopback; /* lo is up */
 	bool landlock; /* the second layer; the executor fails when the kernel has none */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The two halves of plan_compile(): plan_points.c finds the places that matter,
- * plan.c makes mounts of them.
+ * The parts of plan_compile(): plan_points.c finds the places that matter, plan.c makes
+ * mounts of them, plan_network.c says what the network will be.
  */
 #pragma once
 
@@ -40,6 +40,8 @@ struct compiler {
 
 /* The places, rules and protected names as points: each path once, in path order. */
 int plan_gather_points(struct compiler *c) NODISCARD;
+
+int plan_compile_network(struct compiler *c) NODISCARD;
 
 /* "denyRead ~/.ssh (built-in)" */
 const char *plan_rule_text(struct compiler *c, const struct path_rule *r);

@@ -14,6 +14,17 @@ static const char *const kind_names[] = {
 };
 _Static_assert(ARRAY_LEN(kind_names) == MOUNT_KIND_MAX_, "a name for each kind");
 
+static void print_ports(const struct plan *plan, struct buf *out)
+{
+	for (size_t i = 0; i < plan->n_publish; i++)
+		buf_printf(out,
+			   "published   127.0.0.1:%u and [::1]:%u of the host: port %u inside\n",
+			   plan->publish[i].host, plan->publish[i].host, plan->publish[i].inside);
+	for (size_t i = 0; i < plan->n_host_ports; i++)
+		buf_printf(out, "host port   127.0.0.1:%u inside: the same of the host\n",
+			   plan->host_ports[i]);
+}
+
 void plan_print(const struct plan *plan, struct buf *out)
 {
 	buf_printf(out, "namespaces  user mount pid ipc uts cgroup%s\n",
@@ -23,6 +34,7 @@ void plan_print(const struct plan *plan, struct buf *out)
 		   : !plan->new_net ? "the host's"
 		   : plan->loopback ? "none (own loopback)"
 				    : "none (loopback down)");
+	print_ports(plan, out);
 	buf_printf(out, "ids         uid %u, gid %u, no capabilities, no_new_privs\n", plan->uid,
 		   plan->gid);
 	buf_printf(out, "directory   ");
@@ -88,6 +100,24 @@ static void print_step(struct json *j, const struct mount_step *m)
 	json_end_object(j);
 }
 
+static void print_ports_json(struct json *j, const struct plan *plan)
+{
+	json_key(j, "publish");
+	json_begin_array(j);
+	for (size_t i = 0; i < plan->n_publish; i++) {
+		json_begin_object(j);
+		json_kint(j, "host", plan->publish[i].host);
+		json_kint(j, "inside", plan->publish[i].inside);
+		json_end_object(j);
+	}
+	json_end_array(j);
+	json_key(j, "hostPorts");
+	json_begin_array(j);
+	for (size_t i = 0; i < plan->n_host_ports; i++)
+		json_int(j, plan->host_ports[i]);
+	json_end_array(j);
+}
+
 void plan_print_json(const struct plan *plan, struct buf *out)
 {
 	struct json j = { .out = out, .indent = 2 };
@@ -97,6 +127,8 @@ void plan_print_json(const struct plan *plan, struct buf *out)
 	json_kint(&j, "gid", plan->gid);
 	json_kbool(&j, "ownNetwork", plan->new_net);
 	json_kbool(&j, "loopback", plan->loopback);
+	json_kbool(&j, "egress", plan->egress);
+	print_ports_json(&j, plan);
 	json_kbool(&j, "landlock", plan->landlock);
 	json_kstring(&j, "directory", plan->cwd);
 	json_kbool(&j, "rootWritable", plan->root_writable);

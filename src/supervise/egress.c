@@ -112,6 +112,8 @@ static int send_listener(const struct egress *x, const struct egress_listener *l
 		[EGRESS_TRANSPARENT] = "listener transparent",
 		[EGRESS_DNS_UDP] = "listener dns-udp",
 		[EGRESS_DNS_TCP] = "listener dns-tcp",
+		[EGRESS_SEED] = "seed connect",
+		[EGRESS_SEED_LISTENER] = "seed accept",
 	};
 	char text[64];
 
@@ -119,6 +121,8 @@ static int send_listener(const struct egress *x, const struct egress_listener *l
 	if (l->role > EGRESS_FORWARD && l->role <= EGRESS_FORWARD + UINT16_MAX)
 		(void)snprintf(text, sizeof(text), "forward 127.0.0.1:%d",
 			       l->role - EGRESS_FORWARD);
+	else if (l->role > EGRESS_PUBLISH && l->role <= EGRESS_PUBLISH + UINT16_MAX)
+		(void)snprintf(text, sizeof(text), "publish %d", l->role - EGRESS_PUBLISH);
 	else if (l->role >= 0 && l->role < EGRESS_ROLE_MAX_)
 		text_copy(text, sizeof(text), words[l->role]);
 	else
@@ -140,7 +144,8 @@ int egress_add_listener(struct egress *x, int role, int fd)
 	if (l.fd < 0)
 		return -errno;
 	x->listeners[x->n_listeners++] = l;
-	return watch(x, l.fd);
+	/* a seed is no reason to start */
+	return role == EGRESS_SEED || role == EGRESS_SEED_LISTENER ? 0 : watch(x, l.fd);
 }
 
 static void forget_listeners(struct egress *x)

@@ -40,7 +40,7 @@ struct egress {
 /* Both are used until egress_stop(). */
 int egress_start(struct egress *x, const char *program, const struct policy *p, struct error *e)
 	NODISCARD;
-/* role: enum egress_role, or EGRESS_FORWARD plus a port; fd stays the caller's. */
+/* role: enum egress_role, or EGRESS_FORWARD or _PUBLISH plus a port; fd stays the caller's. */
 int egress_add_listener(struct egress *x, int role, int fd) NODISCARD;
 /*
  * Other network lists, at once: connections that they do not allow are cut. -errno: the proxy

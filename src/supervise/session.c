@@ -34,6 +34,7 @@
 #include "sandbox/native/native.h"
 #include "supervise/broker/broker.h"
 #include "supervise/egress.h"
+#include "supervise/publish.h"
 
 #define TERM_GRACE_MS 2000 /* between SIGTERM and SIGKILL when the time is up */
 
@@ -480,8 +481,10 @@ static int start(struct session *s, struct error *e)
 	s->events = epoll_create1(EPOLL_CLOEXEC);
 	if (s->events < 0)
 		return error_set(e, errno, "cannot make an epoll descriptor: %s", strerror(errno));
-	if (s->plan->egress)
+	if (s->plan->egress || s->plan->n_publish)
 		r = egress_start(&s->egress, s->req.proxy_program, s->req.policy, e);
+	if (r == 0)
+		r = publish_listen(&s->egress, s->plan, e);
 	if (r == 0)
 		r = s->backend->start(s->plan, &cmd, &s->child, e);
 	if (r == 0)

@@ -146,9 +146,11 @@ static void test_type_errors(void **state)
 		{ "network: {httpProxyPort: 65536}",
 		  "1:26: network.httpProxyPort: 65536 is too large" },
 		{ "network: {publish: [80, 0]}",
-		  "1:25: network.publish: must be a port from 1 to 65535" },
+		  "1:25: network.publish: must be a port from 1 to 65535, or \"HOSTPORT:PORT\"" },
 		{ "network: {publish: ['80']}",
-		  "1:21: network.publish: must be a port from 1 to 65535" },
+		  "1:21: network.publish: must be a port from 1 to 65535, or \"HOSTPORT:PORT\"" },
+		{ "network: {allowHostPorts: ['80:81']}",
+		  "1:28: network.allowHostPorts: must be a port from 1 to 65535" },
 		{ "network: {allowedDomains: a.example}",
 		  "1:27: network.allowedDomains: must be a list" },
 		{ "network: {allowedDomains: [true]}",
@@ -169,6 +171,20 @@ static void test_type_errors(void **state)
 	};
 
 	check_bad(*state, bad, ARRAY_LEN(bad));
+}
+
+static void test_published_ports(void **state)
+{
+	struct fixture *f = *state;
+	static const char *const bad[] = { "80:0",         "0:80",     ":80", "80:",
+					   "1:2:3",        "-1:80",    "80",  "",
+					   "123456789:80", "65536:80", "80:x" };
+
+	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+		fixture_text_fails(f, arena_printf(f->a, "network: {publish: ['%s']}", bad[i]),
+				   "1:21: network.publish: must be a port from 1 to 65535, or "
+				   "\"HOSTPORT:PORT\"");
+	}
 }
 
 static void test_path_errors(void **state)
@@ -373,6 +389,7 @@ int main(void)
 		policy_test(test_nul_byte),
 		policy_test(test_syntax_error_position),
 		policy_test(test_type_errors),
+		policy_test(test_published_ports),
 		policy_test(test_path_errors),
 		policy_test(test_did_you_mean),
 		policy_test(test_sandbox_runtime_keys),

@@ -12,7 +12,7 @@ static void use_everything(struct fixture *f)
 			"  deniedDomains: ['*']\n"
 			"  deniedDomainReasons: {'*': no}\n"
 			"  allowUnixSockets: [run/x.sock, '@abstract']\n"
-			"  publish: [8080]\n"
+			"  publish: [8080, '3000:80']\n"
 			"  parentProxy: {http: 'http://p.example'}\n"
 			"filesystem:\n"
 			"  denyRead: ['~/*.key', {path: '~/a[1]', literal: true}]\n"
@@ -48,6 +48,9 @@ static void test_json_loads_again(void **state)
 	assert_string_equal(f->p->network.unix_sockets.v[0].text,
 			    arena_printf(f->a, "%s/run/x.sock", f->proj));
 	assert_int_equal(f->p->network.publish.v[0].port, 8080);
+	assert_int_equal(f->p->network.publish.v[0].host_port, 8080);
+	assert_int_equal(f->p->network.publish.v[1].port, 80);
+	assert_int_equal(f->p->network.publish.v[1].host_port, 3000);
 	assert_string_equal(f->p->network.parent_http, "http://p.example");
 	assert_int_equal(f->p->limits.memory, 1536);
 	assert_int_equal(f->p->limits.timeout_ms, 1500);

@@ -29,6 +29,7 @@
 
 #define MESSAGE_MAX 4096
 #define LISTEN_BACKLOG 4096
+#define SEED_BACKLOG 64
 #define TABLE_NAME "ambit"
 #define CHAIN_NAME "egress"
 #define PRIORITY_MANGLE (-150)
@@ -384,7 +385,7 @@ static int open_listeners(int sock, int family)
 	};
 	int r = 0;
 
-	_Static_assert(ARRAY_LEN(ports) == EGRESS_ROLE_MAX_, "a port for each role");
+	_Static_assert(ARRAY_LEN(ports) == EGRESS_SEED, "a port for each listener");
 	for (size_t i = 0; i < ARRAY_LEN(ports) && r == 0; i++) {
 		/* the others have known addresses of IPv4; TCP to an unknown :53 is captured */
 		if (family == AF_INET || i == EGRESS_TRANSPARENT || i == EGRESS_DNS_UDP)
@@ -430,4 +431,31 @@ int native_egress(int sock, const uint16_t *host_ports, size_t n_host_ports, str
 					 strerror(-r));
 	}
 	return open_host_ports(sock, host_ports, n_host_ports, e);
+}
+
+static int open_seed(int sock, int family)
+{
+	_cleanup_fd_ int seed = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	_cleanup_fd_ int listener = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int r;
+
+	if (seed < 0 || listener < 0)
+		return -errno;
+	r = bind_any(listener, family, 0, true);
+	if (r == 0 && listen(listener, SEED_BACKLOG) < 0)
+		r = -errno;
+	if (r == 0)
+		r = send_listener(sock, EGRESS_SEED, seed);
+	return r < 0 ? r : send_listener(sock, EGRESS_SEED_LISTENER, listener);
+}
+
+int native_seeds(int sock, struct error *e)
+{
+	int r;
+
+	/* without IPv6 nobody listens there either; the last one to come is IPv4's */
+	(void)!open_seed(sock, AF_INET6);
+	r = open_seed(sock, AF_INET);
+	return r < 0 ? error_set(e, -r, "cannot make sockets for published ports: %s", strerror(-r))
+		     : 0;
 }

@@ -20,8 +20,11 @@ enum egress_role {
 	EGRESS_TRANSPARENT,
 	EGRESS_DNS_UDP,
 	EGRESS_DNS_TCP,
+	EGRESS_SEED, /* not connected: with the next, new sockets of the namespace are made */
+	EGRESS_SEED_LISTENER,
 	EGRESS_ROLE_MAX_,
 	EGRESS_FORWARD = 0x10000, /* plus the port of the host's 127.0.0.1 */
+	EGRESS_PUBLISH = 0x20000, /* plus the port inside; listens on the host */
 };
 
 #define EGRESS_HTTP_PORT 3128
@@ -38,3 +41,9 @@ struct egress_message {
 /* Inside the new network namespace, with CAP_NET_ADMIN there and lo up. */
 int native_egress(int sock, const uint16_t *host_ports, size_t n_host_ports, struct error *e)
 	NODISCARD;
+/*
+ * What published ports need: for each family a socket and a listener on loopback. Whoever
+ * has the two can make any number of sockets that live in this namespace, without
+ * entering it: connect one to the other, accept, disconnect both.
+ */
+int native_seeds(int sock, struct error *e) NODISCARD;

@@ -108,6 +108,8 @@ static int set_up(const struct plan *plan, int errors, struct error *e)
 		r = raise_loopback(e);
 	if (r == 0 && plan->egress)
 		r = native_egress(errors, plan->host_ports, plan->n_host_ports, e);
+	if (r == 0 && plan->n_publish)
+		r = native_seeds(errors, e);
 	if (r == 0)
 		r = native_mounts(plan, e);
 	if (r == 0 && chdir(plan->cwd) < 0)

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the network inside will be: none, allowed domains through the proxy, or the host's; which
+ * ports lead in and out. A port that is asked for and could not work is an error, since
+ * nobody would notice before something waits for it.
+ */
+#include <errno.h>
+
+#include "sandbox/plan_points.h"
+
+#define PUBLISH_MAX 128 /* ports; each has two sockets of the supervisor */
+
+static int refuse_port(struct compiler *c, const struct port_rule *r, const char *why)
+{
+	return error_set(c->e, EINVAL, "network.publish %s (%s): %s", port_rule_text(c->a, r),
+			 origin_text(c->a, &r->origin), why);
+}
+
+static int add_published(struct compiler *c, const struct port_rule *r)
+{
+	struct plan *plan = c->plan;
+
+	for (size_t i = 0; i < plan->n_publish; i++) {
+		const struct plan_port *other = &plan->publish[i];
+
+		if (other->host == r->host_port && other->inside == r->port)
+			return 0; /* named twice, by a profile and by the user */
+		if (other->host == r->host_port)
+			return refuse_port(c, r, "this port of the host is for another one inside");
+	}
+	if (plan->n_publish == PUBLISH_MAX)
+		return refuse_port(c, r, "too many ports");
+	*ARENA_PUSH(c->a, plan->publish, plan->n_publish) =
+		(struct plan_port){ .host = r->host_port, .inside = r->port };
+	return 0;
+}
+
+static int compile_published(struct compiler *c)
+{
+	const struct policy_network *net = &c->p->network;
+
+	for (size_t i = 0; i < net->publish.n; i++) {
+		const struct port_rule *r = &net->publish.v[i];
+		int err;
+
+		if (!net->allow_local_binding)
+			return refuse_port(c, r,
+					   "nobody inside may listen on it: "
+					   "network.allowLocalBinding is false");
+		if (!c->plan->new_net && r->host_port != r->port)
+			return refuse_port(c, r,
+					   "with --network host the command listens on the host "
+					   "itself, its port cannot become another one");
+		err = c->plan->new_net ? add_published(c, r) : 0;
+		if (err < 0)
+			return err;
+	}
+	return 0;
+}
+
+int plan_compile_network(struct compiler *c)
+{
+	const struct policy_network *net = &c->p->network;
+	struct plan *plan = c->plan;
+	int r;
+
+	plan->new_net = net->mode != NETWORK_HOST;
+	plan->all_unix = net->allow_all_unix_sockets;
+	plan->egress = plan->new_net && (net->mode == NETWORK_ALLOWLIST || net->host_ports.n);
+	for (size_t i = 0; plan->egress && i < net->host_ports.n; i++)
+		*ARENA_PUSH(c->a, plan->host_ports, plan->n_host_ports) = net->host_ports.v[i].port;
+	r = compile_published(c);
+	if (r < 0)
+		return r;
+	plan->loopback =
+		plan->egress || plan->n_publish || (plan->new_net && net->allow_local_binding);
+	return 0;
+}
