@@ -82,7 +82,7 @@ _ambit()
 	elif [ "$command" = help ]; then
 		mapfile -t COMPREPLY < <(compgen -W "$commands" -- "$cur")
 	elif [ "$command" = explain ] && [ "$COMP_CWORD" -eq 2 ]; then
-		_ambit_argument 'read|write|connect|unix' "$cur"
+		_ambit_argument 'read|write|connect|unix|command' "$cur"
 	else
 		_ambit_argument FILE "$cur"
 	fi

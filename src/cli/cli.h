@@ -74,5 +74,11 @@ int invocation_inputs(const struct invocation *inv, struct policy_inputs *ret, s
 void invocation_notes(const struct invocation *inv, const struct policy *p);
 /* The command to run: the words, or the shell for -c. -EINVAL without any. */
 int invocation_argv(const struct invocation *inv, char *const **ret, struct error *e) NODISCARD;
+/*
+ * outside.c: becomes the command when it runs without a sandbox, because somebody said so or
+ * because it is excluded. 0: it is to be sandboxed.
+ */
+int outside_run(const struct invocation *inv, const struct policy *p, char *const *argv,
+		struct error *e) NODISCARD;
 /* No words are taken. */
 int invocation_no_words(const struct invocation *inv, struct error *e) NODISCARD;

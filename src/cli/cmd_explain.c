@@ -9,6 +9,8 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "cli/cli.h"
+#include "cli/inputs.h"
+#include "policy/excluded.h"
 #include "policy/schema.h"
 
 #define JSON_INDENT 2
@@ -28,6 +30,8 @@ struct answer {
 	const char *source;
 	const char *reason;
 	const char *hint; /* options that would allow it, NULL = none would */
+	const char *word; /* the verdict, where it is not "allowed" or "denied" */
+	bool auto_allowed; /* command: an agent need not ask */
 };
 
 static const char *hint_option(struct arena *a, const char *option, const char *target)
@@ -250,19 +254,56 @@ static int explain_unix(const struct question *q, struct answer *ret, struct err
 	return 0;
 }
 
+static int explain_command(const struct question *q, struct answer *ret, struct error *e)
+{
+	const struct policy *p = q->policy;
+	struct arena *a = q->inv->arena;
+	struct command_answer answer;
+
+	(void)e;
+	command_decide_text(p, a, q->target, inputs_variable(q->inv->environ_in, "PATH"), &answer);
+	ret->target = q->target;
+	ret->verdict = answer.place == COMMAND_OUTSIDE ? VERDICT_ALLOW : VERDICT_DENY;
+	ret->word = command_place_text(answer.place);
+	ret->reason = answer.reason;
+	ret->rule = "excludedCommands";
+	ret->source = "default";
+	ret->auto_allowed = command_auto_allowed(p, &answer);
+	if (!p->enabled || p->backend == BACKEND_NONE) {
+		ret->rule = p->enabled ? "backend" : "enabled";
+		ret->source = origin_text(a, &p->value_origin[setting_find(ret->rule)]);
+		ret->verdict = VERDICT_ALLOW;
+		ret->word = command_place_text(COMMAND_OUTSIDE);
+		ret->reason = "there is no sandbox";
+	} else if (answer.rule) {
+		ret->entry = answer.rule->text;
+		ret->source = origin_text(a, &answer.rule->origin);
+	}
+	if (answer.place == COMMAND_REFUSED && ret->entry)
+		ret->hint = "--set allowUnsandboxedCommands=true";
+	return 0;
+}
+
 static const struct {
 	const char *access;
 	int (*explain)(const struct question *q, struct answer *ret, struct error *e);
 } questions[] = {
-	{ "read", explain_read }, { "write", explain_write }, { "connect", explain_connect },
-	{ "unix", explain_unix }, { "command", NULL },
+	{ "read", explain_read }, { "write", explain_write },     { "connect", explain_connect },
+	{ "unix", explain_unix }, { "command", explain_command },
 };
+
+static const char *verdict_word(const struct answer *n)
+{
+	if (n->word)
+		return n->word;
+	return n->verdict == VERDICT_ALLOW ? "allowed" : "denied";
+}
 
 static void print_text(const struct question *q, const struct answer *n, struct buf *out)
 {
 	bool allowed = n->verdict == VERDICT_ALLOW;
 
-	buf_printf(out, "%s: %s ", allowed ? "allowed" : "denied", q->access);
+	buf_printf(out, "%s: %s ", verdict_word(n), q->access);
 	text_append_safe(out, n->target);
 	buf_puts(out, " — ");
 	text_append_safe(out, n->reason ? n->reason
@@ -290,7 +331,7 @@ static void print_json(const struct question *q, const struct answer *n, struct 
 	struct json j = { .out = out, .indent = JSON_INDENT };
 
 	json_begin_object(&j);
-	json_kstring(&j, "verdict", n->verdict == VERDICT_ALLOW ? "allowed" : "denied");
+	json_kstring(&j, "verdict", verdict_word(n));
 	json_kstring(&j, "access", q->access);
 	json_kstring(&j, "target", n->target);
 	json_kstring(&j, "rule", n->rule);
@@ -298,6 +339,8 @@ static void print_json(const struct question *q, const struct answer *n, struct 
 	json_kstring(&j, "source", n->source);
 	json_kstring(&j, "reason", n->reason);
 	json_kstring(&j, "hint", n->hint);
+	if (n->word)
+		json_kbool(&j, "autoAllowed", n->auto_allowed);
 	json_end_object(&j);
 	buf_putc(out, '\n');
 }
@@ -318,11 +361,8 @@ int cmd_explain(const struct invocation *inv, int *ret_status, struct error *e)
 		kind++;
 	if (kind == ARRAY_LEN(questions))
 		return error_set(e, EINVAL,
-				 "explain: '%s' is not one of read, write, connect, unix",
+				 "explain: '%s' is not one of read, write, connect, unix, command",
 				 output_safe(inv->arena, q.access));
-	if (!questions[kind].explain)
-		return error_set(e, ENOTSUP, "explain %s is not available in this version",
-				 q.access);
 	if (!*q.target)
 		return error_set(e, EINVAL, "explain: the target is empty");
 	r = invocation_policy(inv, NULL, &q.policy, e);

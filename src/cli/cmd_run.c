@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * ambit run. Running without a sandbox is possible when the user says so, in
- * one of three ways; it is never the outcome of a failure, always said on
- * stderr (-q does not silence it), and not for those inside a sandbox or
- * under managed settings that keep it on.
- */
+/* ambit run. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -16,74 +11,7 @@
 #include "base/text.h"
 #include "cli/cli.h"
 #include "cli/inputs.h"
-#include "policy/schema.h"
 #include "supervise/run.h"
-
-/* Who asked for no sandbox; NULL = nobody. */
-static const char *unsandboxed_by(struct arena *a, const struct policy *p)
-{
-	const char *key = !p->enabled ? "enabled" : p->backend == BACKEND_NONE ? "backend" : NULL;
-
-	return key ? origin_text(a, &p->value_origin[setting_find(key)]) : NULL;
-}
-
-static int check_may_be_unsandboxed(const struct invocation *inv, const char *by, struct error *e)
-{
-	const struct setting_text off = { "enabled", "false", by, LAYER_OPTION };
-	const struct policy *p;
-	int r;
-
-	/* AMBIT=1 proves nothing, but who sets it falsely only refuses himself */
-	if (inputs_variable(inv->environ_in, "AMBIT"))
-		return error_set(e, EPERM, "no sandbox (%s): refused, this is inside a sandbox",
-				 by);
-	/* "backend": "none" is `enabled: false` by another name: what locks that locks this */
-	r = invocation_policy(inv, &off, &p, e);
-	return r < 0 ? error_wrap(e, "no sandbox") : 0;
-}
-
-/* The caller's own environment, with what was explicitly set for the command. */
-static char **unsandboxed_environment(const struct invocation *inv, const struct policy *p)
-{
-	char **env = NULL;
-	size_t n = 0;
-
-	for (size_t i = 0; i < p->env.set.n; i++)
-		*ARENA_PUSH(inv->arena, env, n) = arena_printf(
-			inv->arena, "%s=%s", p->env.set.v[i].name, p->env.set.v[i].value);
-	for (char *const *v = inv->environ_in; *v; v++) {
-		size_t len = strcspn(*v, "=");
-		bool replaced = false;
-
-		for (size_t i = 0; i < p->env.set.n && !replaced; i++) {
-			const char *name = p->env.set.v[i].name;
-
-			replaced = strlen(name) == len && memcmp(name, *v, len) == 0;
-		}
-		if (!replaced)
-			*ARENA_PUSH(inv->arena, env, n) = *v;
-	}
-	*ARENA_PUSH(inv->arena, env, n) = NULL;
-	return env;
-}
-
-/* Becomes the command; comes back only when that fails. */
-static int run_unsandboxed(const struct invocation *inv, const struct policy *p, const char *by,
-			   char *const *argv, struct error *e)
-{
-	int r = check_may_be_unsandboxed(inv, by, e);
-
-	if (r < 0)
-		return r;
-	log_error("NO SANDBOX (%s): %s runs with all your rights; no rule and no limit applies",
-		  output_safe(inv->arena, by), output_safe(inv->arena, argv[0]));
-	if (chdir(p->cwd) < 0)
-		return error_set(e, errno, "%s: %s", p->cwd, strerror(errno));
-	(void)execvpe(argv[0], argv, unsandboxed_environment(inv, p));
-	r = error_set(e, errno, "%s: %s", argv[0], errno == ENOENT ? "not found" : strerror(errno));
-	e->exit_code = r == -ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE;
-	return r;
-}
 
 /* --report none is the absence of a report; --json asks for one on stderr. */
 static const char *report_path(const struct options *o)
@@ -203,7 +131,6 @@ static int run(const struct invocation *inv, struct run_request *req, int *ret_s
 	       struct error *e)
 {
 	struct policy_inputs inputs;
-	const char *by;
 	int r = invocation_inputs(inv, &inputs, e);
 
 	if (r == 0)
@@ -211,9 +138,9 @@ static int run(const struct invocation *inv, struct run_request *req, int *ret_s
 	if (r < 0)
 		return r;
 	invocation_notes(inv, req->policy);
-	by = unsandboxed_by(inv->arena, req->policy);
-	if (by)
-		return run_unsandboxed(inv, req->policy, by, req->argv, e);
+	r = outside_run(inv, req->policy, req->argv, e);
+	if (r < 0)
+		return r;
 	req->control->inputs = &inputs;
 	req->control->start = req->policy;
 	return run_sandboxed(inv, req, ret_status, e);

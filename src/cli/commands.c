@@ -24,7 +24,7 @@ const struct command commands_table[] = {
 	  "[OPTIONS] [--json]\n--schema",
 	  "the resolved policy, each rule with where it came from" },
 	{ "explain", cmd_explain, SHARED | GROUP_JSON, false,
-	  "[OPTIONS] read|write|connect|unix TARGET",
+	  "[OPTIONS] read|write|connect|unix|command TARGET",
 	  "whether something is allowed, and the rule that decides" },
 	{ "plan", cmd_plan, SHARED | GROUP_SHELL | GROUP_JSON, true,
 	  "[OPTIONS] [--json] [--] COMMAND [ARG...]",

@@ -291,10 +291,19 @@ static void finish_network(struct builder *b)
 	}
 }
 
+static void finish_excluded(struct builder *b)
+{
+	const struct row_state *on = &b->rows[setting_find("enabled")];
+
+	b->p->only_managed_outside =
+		on->managed ? on->managed_value.u != 0 : on->locked && b->p->enabled;
+}
+
 static void finish(struct builder *b)
 {
 	struct origin *origins = arena_array(b->a, settings_count, sizeof(*origins));
 
+	finish_excluded(b);
 	finish_network(b);
 	protect_finish(b);
 	for (size_t i = 0; i < settings_count; i++)

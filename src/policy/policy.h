@@ -210,6 +210,8 @@ struct policy {
 	struct policy_environment env;
 	struct text_rules excluded_commands;
 	bool allow_unsandboxed_commands, auto_allow_bash;
+	/* the managed settings fix `enabled`: what only others exclude stays inside */
+	bool only_managed_outside;
 	bool enabled;
 	enum backend_choice backend;
 	enum fallback_mode fallback;

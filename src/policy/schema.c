@@ -10,6 +10,7 @@
 
 #include "base/json.h"
 #include "base/text.h"
+#include "policy/excluded.h"
 #include "policy/match_host.h"
 #include "policy/policy.h"
 
@@ -159,9 +160,10 @@ const struct setting settings_table[] = {
 	{ "environment.set", SETTING_ENV, WIDEN_ADDING, AT(env.set), .help = "variables to set" },
 
 	{ "excludedCommands", SETTING_STRINGS, WIDEN_ADDING, AT(excluded_commands),
-	  .help = "commands that an agent may run outside the sandbox" },
+	  .check = excluded_check,
+	  .help = "commands that run outside the sandbox: \"docker\", \"npm run test:*\"" },
 	{ "allowUnsandboxedCommands", SETTING_BOOL, WIDEN_HIGHER, AT(allow_unsandboxed_commands),
-	  .help = "let an agent ask to run a command outside the sandbox" },
+	  .help = "let excluded commands run outside; else they are refused" },
 	{ "autoAllowBashIfSandboxed", SETTING_BOOL, WIDEN_HIGHER, AT(auto_allow_bash), .def = "true",
 	  .help = "let an agent run sandboxed commands without asking" },
 	{ "enabled", SETTING_BOOL, WIDEN_LOWER, AT(enabled), .def = "true", .help = "use the sandbox" },
