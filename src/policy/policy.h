@@ -42,8 +42,7 @@ enum layer {
 /* Where a rule or value was written. */
 struct origin {
 	enum layer layer;
-	const char
-		*name; /* file path, profile name, option ("--allow-read"), variable; "default" */
+	const char *name; /* file, profile, option ("--allow-read"), variable; "default" */
 	unsigned line, column; /* 0 = no position */
 };
 
@@ -79,8 +78,7 @@ struct path_rules {
  * editor and agent configuration). Data in protect.c; settings can add and lift.
  */
 struct protected_name {
-	const char *
-		pattern; /* relative, "/"-separated components, e.g. ".git/hooks", ".bashrc", ".vscode" */
+	const char *pattern; /* relative, components between "/": ".git/hooks", ".bashrc" */
 	const char *reason;
 	struct origin origin;
 	bool locked; /* nobody may lift it, and naming it in allowWrite does not help either */
@@ -210,8 +208,7 @@ struct policy {
 	struct policy_environment env;
 	struct text_rules excluded_commands;
 	bool allow_unsandboxed_commands, auto_allow_bash;
-	/* the managed settings fix `enabled`: what only others exclude stays inside */
-	bool only_managed_outside;
+	bool only_managed_outside; /* managed `enabled`: what others exclude stays inside */
 	bool enabled;
 	enum backend_choice backend;
 	enum fallback_mode fallback;
