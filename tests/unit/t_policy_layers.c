@@ -215,7 +215,7 @@ static const char widening[] = "network:\n"
 			       "enabled: false\n"
 			       "backend: none\n"
 			       "fallback: warn\n"
-			       "excludedCommands: [sh]\n"
+			       "excludedCommands: [docker]\n"
 			       "ignoreViolations: {'*': [x]}\n"
 			       "audit: {path: /dev/null, redact: false}\n";
 
