@@ -42,3 +42,8 @@ int fd_send(int sock, const void *data, size_t len, int fd) NODISCARD;
  * descriptor that came with it, or -1; should there be more, they are closed.
  */
 ssize_t fd_receive(int sock, void *data, size_t len, int *ret_fd) NODISCARD;
+
+/* The same with several; missing ones are -1. */
+#define FD_SEND_MAX 3
+int fd_send_many(int sock, const void *data, size_t len, const int *fds, size_t n) NODISCARD;
+ssize_t fd_receive_many(int sock, void *data, size_t len, int *fds, size_t max) NODISCARD;

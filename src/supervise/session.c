@@ -173,29 +173,33 @@ static int start_broker(struct session *s)
 	return r;
 }
 
-/* A descriptor from inside; the message that came with it is in s->failure. */
-static int take_descriptor(struct session *s, int fd, size_t len)
+/* A listener for the proxy, made inside; the message that came with it is in s->failure. */
+static int take_listener(struct session *s, int fd)
 {
 	struct egress_message m;
-	char which;
 	int r;
 
-	if (len == sizeof(m)) {
-		memcpy(&m, &s->failure, sizeof(m));
-		r = egress_add_listener(&s->egress, m.role, fd);
-		return r < 0 ? error_set(&s->failure, -r, "the egress proxy does not answer: %s",
-					 strerror(-r))
-			     : 0;
-	}
-	memcpy(&which, &s->failure, sizeof(which));
-	r = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-	if (r >= 0 && which == NATIVE_LISTENER)
-		r = watch(s, SOURCE_LISTENER, s->listener = r);
-	else if (which == NATIVE_USER_NS)
-		s->user_ns = r;
-	else
-		s->mount_ns = r;
-	return r < 0 ? error_set(&s->failure, errno, "too many open files") : 0;
+	memcpy(&m, &s->failure, sizeof(m));
+	r = egress_add_listener(&s->egress, m.role, fd);
+	return r < 0 ? error_set(&s->failure, -r, "the egress proxy does not answer: %s",
+				 strerror(-r))
+		     : 0;
+}
+
+/* What the broker will need, and the last that comes before the command runs. */
+static int take_broker(struct session *s, int *fds)
+{
+	int r;
+
+	if (fds[NATIVE_USER_NS] < 0 || fds[NATIVE_MOUNT_NS] < 0)
+		return error_set(&s->failure, EMFILE, "too many open files");
+	s->listener = TAKE_FD(fds[NATIVE_LISTENER]);
+	s->user_ns = TAKE_FD(fds[NATIVE_USER_NS]);
+	s->mount_ns = TAKE_FD(fds[NATIVE_MOUNT_NS]);
+	unwatch(s, SOURCE_ERRORS); /* a failing exec is heard of when init is gone */
+	r = watch(s, SOURCE_LISTENER, s->listener);
+	return r < 0 ? error_set(&s->failure, -r, "cannot watch a descriptor: %s", strerror(-r))
+		     : 0;
 }
 
 /* The broker is started when it is first needed: many commands write nothing. */
@@ -207,23 +211,29 @@ static void on_first_call(struct session *s, uint32_t events)
 	fd_close(TAKE_FD(s->listener)); /* the broker has its own, or nobody is left to ask */
 }
 
-/* A struct error, or a descriptor, or the end. */
+/* A struct error, or descriptors, or the end. True when there may be more. */
 static bool on_error(struct session *s)
 {
-	_cleanup_fd_ int descriptor = -1;
-	ssize_t n = fd_receive(s->child.errors, &s->failure, sizeof(s->failure), &descriptor);
+	int fds[NATIVE_DESCRIPTOR_MAX_];
+	ssize_t n;
+	int r;
 
-	if (n > 0 && descriptor >= 0) {
-		if (take_descriptor(s, descriptor, (size_t)n) < 0)
-			fail(s);
-		return true;
-	}
-	if (n == sizeof(s->failure))
-		s->failed = true;
-	else if (n == -EAGAIN || n == -EINTR)
+	if (s->failed)
+		return false; /* the first failure is the one to report */
+	n = fd_receive_many(s->child.errors, &s->failure, sizeof(s->failure), fds, ARRAY_LEN(fds));
+	if (n == -EAGAIN || n == -EINTR)
 		return false;
-	unwatch(s, SOURCE_ERRORS); /* the end, or all that will come */
-	return false;
+	if (n <= 0 || fds[0] < 0) {
+		s->failed = n == sizeof(s->failure);
+		unwatch(s, SOURCE_ERRORS); /* the end, or all that will come */
+		return false;
+	}
+	r = n == sizeof(struct egress_message) ? take_listener(s, fds[0]) : take_broker(s, fds);
+	if (r < 0)
+		fail(s);
+	for (size_t i = 0; i < ARRAY_LEN(fds); i++)
+		fd_close(fds[i]);
+	return true;
 }
 
 /*
@@ -330,7 +340,7 @@ static void hear_the_rest(struct session *s)
 {
 	while (s->sources[SOURCE_CONTROL] >= 0 && !s->ended)
 		on_event(s);
-	while (s->sources[SOURCE_ERRORS] >= 0 && on_error(s))
+	while (on_error(s))
 		;
 	/*
 	 * A denial is sent before the call is answered, so what was denied is in the queue. The

@@ -64,11 +64,37 @@ static void close_doors(void)
 	}
 }
 
+/* What the broker needs. Opened before the filter, which might ask the broker. */
+static int open_namespaces(int *fds, struct error *e)
+{
+	static const char *const paths[NATIVE_DESCRIPTOR_MAX_] = {
+		[NATIVE_USER_NS] = "/proc/self/ns/user",
+		[NATIVE_MOUNT_NS] = "/proc/self/ns/mnt",
+	};
+
+	for (size_t i = 0; i < NATIVE_DESCRIPTOR_MAX_; i++) {
+		fds[i] = paths[i] ? open(paths[i], O_RDONLY | O_CLOEXEC) : -1;
+		if (paths[i] && fds[i] < 0)
+			return error_set(e, errno, "cannot open %s: %s", paths[i], strerror(errno));
+	}
+	return 0;
+}
+
+static int hand_over(int sock, const int *fds, struct error *e)
+{
+	int r = fd_send_many(sock, &(char){ 0 }, 1, fds, NATIVE_DESCRIPTOR_MAX_);
+
+	for (size_t i = 0; i < NATIVE_DESCRIPTOR_MAX_; i++)
+		fd_close(fds[i]);
+	return r < 0 ? error_set(e, -r, "cannot reach the supervisor: %s", strerror(-r)) : 0;
+}
+
 static int load_filter(const struct plan *plan, int sock, struct error *e)
 {
 	bool notify = plan->broker;
 	struct sock_filter filter[SECCOMP_FILTER_MAX];
 	struct seccomp_options options = SECCOMP_OPTIONS_DEFAULT;
+	int fds[NATIVE_DESCRIPTOR_MAX_];
 	int n, r;
 
 	options.notify = notify;
@@ -77,6 +103,9 @@ static int load_filter(const struct plan *plan, int sock, struct error *e)
 	n = seccomp_build(seccomp_native_arch(), &options, filter, SECCOMP_FILTER_MAX, e);
 	if (n < 0)
 		return n;
+	r = notify ? open_namespaces(fds, e) : 0;
+	if (r < 0)
+		return r;
 	r = seccomp_load(filter, (size_t)n, notify ? LISTENER_FLAGS : 0);
 	if (r < 0 && notify)
 		return error_set(e, -r, "cannot watch the system calls of the command: %s%s",
@@ -86,11 +115,9 @@ static int load_filter(const struct plan *plan, int sock, struct error *e)
 		return error_set(e, -r, "cannot load the system call filter: %s", strerror(-r));
 	if (!notify)
 		return 0;
-	n = fd_send(sock, &(char){ NATIVE_LISTENER }, 1, r);
-	fd_close(r);
-	return n < 0 ? error_set(e, -n, "cannot reach the supervisor: %s", strerror(-n)) : 0;
+	fds[NATIVE_LISTENER] = r;
+	return hand_over(sock, fds, e);
 }
-
 #define NO_INTERPRETER 4096 /* the file is there, what it names to run it is not */
 
 static const char *env_value(char *const *env, const char *name)

@@ -43,7 +43,8 @@ struct executor {
 	int *trees; /* per step: grabbed tree, or -1 */
 	int devices[DEVICE_COUNT];
 	int tty;
-	int scratch;
+	int scratch; /* a tmpfs, below everything we mount: nosuid, nodev */
+	int sealed; /* the same, read-only and noexec */
 };
 
 #define ATTR_PLAIN (SYS_MOUNT_NOSUID | SYS_MOUNT_NODEV)
@@ -93,17 +94,12 @@ static int set_attributes(struct executor *x, int tree, uint64_t set, const char
 	return r < 0 ? fail(x, r, "cannot restrict", path) : 0;
 }
 
-/* A clone of something in the scratch file system, with attributes, onto path. */
-static int attach_scratch(struct executor *x, const char *name, uint64_t attributes,
-			  const char *path)
+/* A clone of something in the scratch file system onto path; `view` gives it its attributes. */
+static int attach_scratch(struct executor *x, int view, const char *name, const char *path)
 {
-	_cleanup_fd_ int tree = sys_open_tree(x->scratch, name, SYS_OPEN_TREE_CLONE);
-	int r;
+	_cleanup_fd_ int tree = sys_open_tree(view, name, SYS_OPEN_TREE_CLONE);
 
-	if (tree < 0)
-		return fail(x, tree, "cannot clone for", path);
-	r = set_attributes(x, tree, attributes, path);
-	return r < 0 ? r : attach(x, tree, path);
+	return tree < 0 ? fail(x, tree, "cannot clone for", path) : attach(x, tree, path);
 }
 
 static int step_host(struct executor *x, size_t i)
@@ -147,11 +143,11 @@ static int step_hide(struct executor *x, size_t i)
 	int r;
 
 	if (!m->directory)
-		return attach_scratch(x, "none", ATTR_SEALED, m->path);
+		return attach_scratch(x, x->sealed, "none", m->path);
 	if (!holds)
-		return attach_scratch(x, "empty", ATTR_SEALED, m->path);
+		return attach_scratch(x, x->sealed, "empty", m->path);
 	r = make_scratch_dir(x, own.text, 0555);
-	return r < 0 ? r : attach_scratch(x, own.text, ATTR_SEALED, m->path);
+	return r < 0 ? r : attach_scratch(x, x->sealed, own.text, m->path);
 }
 
 static int step_private(struct executor *x, size_t i)
@@ -160,7 +156,7 @@ static int step_private(struct executor *x, size_t i)
 	struct scratch_name own = scratch_name(i);
 	int r = make_scratch_dir(x, own.text, m->mode);
 
-	return r < 0 ? r : attach_scratch(x, own.text, ATTR_PLAIN, m->path);
+	return r < 0 ? r : attach_scratch(x, x->scratch, own.text, m->path);
 }
 
 static int step_text(struct executor *x, size_t i)
@@ -173,7 +169,7 @@ static int step_text(struct executor *x, size_t i)
 
 	if (r < 0)
 		return fail(x, r, "cannot write", m->path);
-	return attach_scratch(x, own.text, ATTR_SEALED, m->path);
+	return attach_scratch(x, x->sealed, own.text, m->path);
 }
 
 static int make_file(int dir, const char *name, mode_t mode)
@@ -217,7 +213,7 @@ static int step_dev(struct executor *x, size_t i)
 		return fail(x, -errno, "cannot open the new", path);
 	r = fill_dev(x, dev);
 	if (r == 0)
-		r = attach_scratch(x, own.text, SYS_MOUNT_NOSUID, path);
+		r = attach_scratch(x, x->scratch, own.text, path);
 	for (size_t d = 0; d < DEVICE_COUNT && r == 0; d++)
 		r = x->devices[d] < 0 ? 0 : attach(x, x->devices[d], device_paths[d]);
 	if (r == 0 && x->tty >= 0)
@@ -363,6 +359,21 @@ static int seal_root(struct executor *x)
 	return r < 0 ? fail(x, r, "cannot make read-only:", "/") : 0;
 }
 
+/* A second look at the scratch file system, through which nothing can be written. */
+static int seal_scratch(struct executor *x)
+{
+	_cleanup_fd_ int tree = sys_open_tree(x->scratch, "", SYS_OPEN_TREE_CLONE | AT_EMPTY_PATH);
+	int r = tree < 0 ? fail(x, tree, "cannot clone", "/dev")
+			 : set_attributes(x, tree, ATTR_SEALED, "/dev");
+
+	if (r == 0)
+		r = attach(x, tree, "/dev/sealed");
+	if (r < 0)
+		return r;
+	x->sealed = open("/dev/sealed", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return x->sealed < 0 ? fail(x, -errno, "cannot open", "/dev/sealed") : 0;
+}
+
 static int make_scratch(struct executor *x)
 {
 	if (mount("ambit", "/dev", "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755") < 0)
@@ -370,15 +381,18 @@ static int make_scratch(struct executor *x)
 	x->scratch = open("/dev", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (x->scratch < 0)
 		return fail(x, -errno, "cannot open", "/dev");
-	if (mkdirat(x->scratch, "empty", 0555) < 0 || make_file(x->scratch, "none", 0) < 0)
+	if (mkdirat(x->scratch, "empty", 0555) < 0 || make_file(x->scratch, "none", 0) < 0 ||
+	    mkdirat(x->scratch, "sealed", 0555) < 0)
 		return fail(x, -errno, "cannot fill the tmpfs on", "/dev");
-	return 0;
+	return seal_scratch(x);
 }
 
 int native_mounts(const struct plan *plan, struct error *e)
 {
 	_cleanup_free_ int *trees = calloc(plan->n_mounts + 1, sizeof(*trees));
-	struct executor x = { .plan = plan, .e = e, .trees = trees, .tty = -1, .scratch = -1 };
+	struct executor x = {
+		.plan = plan, .e = e, .trees = trees, .tty = -1, .scratch = -1, .sealed = -1
+	};
 	int r;
 
 	if (!trees)

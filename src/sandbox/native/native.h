@@ -36,13 +36,15 @@ struct init_order {
 };
 
 /*
- * Descriptors from inside, on the errors socket: one byte that says which, with
- * SCM_RIGHTS. Those of the egress proxy come with a struct egress_message instead.
+ * Descriptors from inside, on the errors socket, with SCM_RIGHTS. Those of the egress proxy
+ * come one by one with a struct egress_message; those for the broker together, with one byte
+ * and last of all.
  */
 enum native_descriptor {
-	NATIVE_LISTENER = 'l', /* of the system call filter, for the broker */
-	NATIVE_USER_NS = 'u',
-	NATIVE_MOUNT_NS = 'm',
+	NATIVE_LISTENER, /* of the system call filter */
+	NATIVE_USER_NS,
+	NATIVE_MOUNT_NS,
+	NATIVE_DESCRIPTOR_MAX_,
 };
 
 /* Inside the child; all return -errno with the error set. */

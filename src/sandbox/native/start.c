@@ -80,26 +80,6 @@ static int drop_privileges(struct error *e)
 	return 0;
 }
 
-/* The broker joins these; later on nobody may look at init any more. */
-static int send_namespaces(int sock, struct error *e)
-{
-	static const struct {
-		const char *path;
-		char which;
-	} spaces[] = { { "/proc/self/ns/user", NATIVE_USER_NS },
-		       { "/proc/self/ns/mnt", NATIVE_MOUNT_NS } };
-
-	for (size_t i = 0; i < ARRAY_LEN(spaces); i++) {
-		_cleanup_fd_ int fd = open(spaces[i].path, O_RDONLY | O_CLOEXEC);
-		int r = fd < 0 ? -errno : fd_send(sock, &spaces[i].which, 1, fd);
-
-		if (r < 0)
-			return error_set(e, -r, "cannot hand out %s: %s", spaces[i].path,
-					 strerror(-r));
-	}
-	return 0;
-}
-
 static int set_up(const struct plan *plan, int errors, struct error *e)
 {
 	int r = map_ids(plan, e);
@@ -115,8 +95,6 @@ static int set_up(const struct plan *plan, int errors, struct error *e)
 	if (r == 0 && chdir(plan->cwd) < 0)
 		r = error_set(e, errno, "cannot enter %s inside the sandbox: %s", plan->cwd,
 			      strerror(errno));
-	if (r == 0 && plan->broker)
-		r = send_namespaces(errors, e);
 	return r == 0 ? drop_privileges(e) : r;
 }
 
