@@ -473,7 +473,7 @@ int plan_compile(struct arena *a, const struct policy *p, const struct plan_fact
 	r = compile_mounts(&c);
 	if (r < 0)
 		return r;
-	plan->broker = plan->n_guarded || !plan->all_unix;
+	plan->broker = plan->n_guarded || !plan->all_unix || plan->no_listen;
 	*ret = plan;
 	return 0;
 }

@@ -62,6 +62,7 @@ struct plan {
 	bool loopback; /* lo is up */
 	bool landlock; /* the second layer; the executor fails when the kernel has none */
 	bool all_unix; /* network.allowAllUnixSockets */
+	bool no_listen; /* network.allowLocalBinding is false */
 	bool broker; /* somebody answers notified calls: names are guarded, or connections judged */
 	bool watch; /* opens for reading and execs are watched too */
 	const char *tty; /* the caller's terminal, shown as /dev/console; NULL = none */

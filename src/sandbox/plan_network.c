@@ -66,6 +66,7 @@ int plan_compile_network(struct compiler *c)
 
 	plan->new_net = net->mode != NETWORK_HOST;
 	plan->all_unix = net->allow_all_unix_sockets;
+	plan->no_listen = !net->allow_local_binding;
 	plan->egress = plan->new_net && (net->mode == NETWORK_ALLOWLIST || net->host_ports.n);
 	for (size_t i = 0; plan->egress && i < net->host_ports.n; i++)
 		*ARENA_PUSH(c->a, plan->host_ports, plan->n_host_ports) = net->host_ports.v[i].port;

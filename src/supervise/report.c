@@ -14,9 +14,11 @@
 #define TODO_MAX ((size_t)1 << 20)
 
 static const char *const kind_names[] = {
-	[VIOLATION_WRITE] = "write",  [VIOLATION_CREATE] = "write",    [VIOLATION_RENAME] = "write",
-	[VIOLATION_DELETE] = "write", [VIOLATION_MODE] = "write",      [VIOLATION_READ] = "read",
-	[VIOLATION_EXEC] = "exec",    [VIOLATION_CONNECT] = "connect", [VIOLATION_UNIX] = "unix",
+	[VIOLATION_WRITE] = "write",  [VIOLATION_CREATE] = "write",
+	[VIOLATION_RENAME] = "write", [VIOLATION_DELETE] = "write",
+	[VIOLATION_MODE] = "write",   [VIOLATION_READ] = "read",
+	[VIOLATION_EXEC] = "exec",    [VIOLATION_CONNECT] = "connect",
+	[VIOLATION_UNIX] = "unix",    [VIOLATION_LISTEN] = "listen",
 	[VIOLATION_LATER] = "later",
 };
 _Static_assert(ARRAY_LEN(kind_names) == VIOLATION_KIND_MAX_, "a name for each kind");
@@ -52,6 +54,8 @@ static const char *hint_for(struct arena *a, const struct violation *v)
 	} else if (v->kind == VIOLATION_UNIX) {
 		buf_puts(&b, "--allow-unix ");
 		text_append_shell(&b, v->path);
+	} else if (v->kind == VIOLATION_LISTEN) {
+		buf_puts(&b, "--set network.allowLocalBinding=true");
 	} else if (strcmp(v->rule, "filesystem.denyRead") == 0) {
 		buf_puts(&b, "--allow-read ");
 		text_append_shell(&b, v->path);
@@ -145,10 +149,9 @@ void report_prune(struct report *r)
 static const char *phrase_of(const char *kind)
 {
 	static const char *const phrases[][2] = {
-		{ "exec", "exec of the setuid file" },
-		{ "read", "read of" },
-		{ "connect", "connect to" },
-		{ "unix", "connect to" },
+		{ "exec", "exec of the setuid file" }, { "read", "read of" },
+		{ "connect", "connect to" },           { "unix", "connect to" },
+		{ "listen", "listening on" },
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(phrases); i++) {

@@ -309,6 +309,111 @@ def test_seeds_are_of_no_use_inside(box):
         assert child.process.stdout.readline() == b"served 5 got 0\n"
 
 
+# --- network.allowLocalBinding -----------------------------------------------------------
+
+LISTEN = """
+import errno, os, socket, sys
+def attempt(name, what):
+    try:
+        what()
+        print(name, "ok")
+    except OSError as e:
+        print(name, errno.errorcode[e.errno])
+def made(family, kind=socket.SOCK_STREAM):
+    return socket.socket(family, kind)
+def bound(family, where, kind=socket.SOCK_STREAM):
+    s = made(family, kind)
+    s.bind(where)
+    return s
+attempt("bind4", lambda: bound(socket.AF_INET, ("127.0.0.1", 8080)))
+attempt("bind6", lambda: bound(socket.AF_INET6, ("::", 8080)))
+attempt("bind-udp4", lambda: bound(socket.AF_INET, ("0.0.0.0", 8080), socket.SOCK_DGRAM))
+attempt("bind-udp6", lambda: bound(socket.AF_INET6, ("::1", 8080), socket.SOCK_DGRAM))
+attempt("listen4", lambda: bound(socket.AF_INET, ("127.0.0.1", 0)).listen())
+attempt("listen6", lambda: bound(socket.AF_INET6, ("::1", 0)).listen())
+attempt("autobind4", lambda: made(socket.AF_INET).listen())
+attempt("autobind6", lambda: made(socket.AF_INET6).listen())
+attempt("mptcp", lambda: socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262).listen())
+attempt("any4", lambda: bound(socket.AF_INET, ("0.0.0.0", 0)))
+attempt("any-udp6", lambda: bound(socket.AF_INET6, ("::", 0), socket.SOCK_DGRAM))
+for path in ("here.sock", "\\0abstract", "/tmp/there.sock"):
+    def unix():
+        s = bound(socket.AF_UNIX, path)
+        s.listen()
+        c = socket.socket(socket.AF_UNIX)
+        c.connect(path)
+        s.accept()
+    attempt("unix", unix)
+"""
+SERVERS = "bind4 bind6 bind-udp4 bind-udp6 listen4 listen6 autobind4 autobind6 mptcp".split()
+
+
+@pytest.mark.parametrize("network", [[], ["--allow-domain", "a.test"], ["--network", "host"],
+                                     ["--deny-write", "."]], ids=" ".join)
+def test_no_local_binding(box, network):
+    """No server of the internet families, by no way; unix sockets and clients are free."""
+    def run(value):
+        r = box.run(PYTHON, "-c", LISTEN, options=[*network, "--set",
+                                                   f"network.allowLocalBinding={value}"]).ok()
+        return [tuple(line.split()) for line in r.out.splitlines()], r.err
+
+    here = "EROFS" if "--deny-write" in network else "ok"
+    clients = [("any4", "ok"), ("any-udp6", "ok"), ("unix", here), ("unix", "ok"), ("unix", "ok")]
+    if network == ["--network", "host"]:
+        clients[3] = ("unix", "EACCES")  # abstract names are the host's
+    found, _ = run("true")  # control
+    assert found[:9] == [(n, "ok") for n in SERVERS], found
+    with contextlib.suppress(FileNotFoundError):
+        (box.ws / "here.sock").unlink()
+    found, err = run("false")
+    refused = [(n, "EACCES") for n in SERVERS]
+    if not network or "--deny-write" in network:
+        refused[5] = ("listen6", "EADDRNOTAVAIL")  # without a network lo is down then
+    assert found[:9] == refused, found
+    assert found[9:] == clients, found
+    assert "denied listening on 127.0.0.1:8080 — the policy allows no servers (allow with: " \
+           "--set network.allowLocalBinding=true)" in err, err
+    assert "denied listening on [::]:8080" in err, err
+
+
+FLIP = """
+import ctypes, os, socket, struct, threading, time
+libc = ctypes.CDLL(None, use_errno=True)
+inet, unix = socket.socket(), socket.socket(socket.AF_UNIX)
+unix.bind("\\0flip")
+n = os.dup(unix.fileno())
+stop = False
+def flip():
+    while not stop:
+        os.dup2(inet.fileno(), n)
+        os.dup2(unix.fileno(), n)
+threading.Thread(target=flip, daemon=True).start()
+end, tries = time.monotonic() + 1.5, 0
+while time.monotonic() < end:
+    libc.listen(n, 1)
+    tries += 1
+stop = True
+state = struct.unpack_from("B", inet.getsockopt(socket.IPPROTO_TCP, 11, 8))[0]
+print(tries > 100, state == 10)
+"""
+
+
+def test_listen_race(box):
+    """listen() while another thread flips the descriptor between a unix and an inet socket."""
+    options = ["--set", "network.allowLocalBinding=false"]
+    assert box.run(PYTHON, "-c", FLIP).ok().out == "True True\n"  # control
+    assert box.run(PYTHON, "-c", FLIP, options=options).ok().out == "True False\n"
+
+
+def test_no_local_binding_clients(net, box, direct):
+    """Clients of all kinds go on working, also those that bind before they connect."""
+    box.options += ["--set", "network.allowLocalBinding=false"]
+    r = box.run(*direct, "curl", "-sSf", "--local-port", "0", "http://allowed.test/").ok()
+    assert "hello" in r.out
+    r = box.run(*direct, "curl", "-sSf", "--interface", "0.0.0.0", "http://allowed.test/").ok()
+    assert "hello" in r.out
+
+
 def test_publish_in_reports(box, serve):
     """policy, plan and the JSON of both say what is published."""
     options = ["--publish", "3000", "--publish", "8080:80"]

@@ -35,6 +35,7 @@ static const struct seccomp_options all_options[] = {
 	{ .allow_ptrace = false },
 	{ .allow_ptrace = true, .notify = true },
 	{ .allow_ptrace = true, .notify = true, .watch = true },
+	{ .allow_ptrace = true, .notify = true, .no_listen = true },
 	{ .allow_ptrace = false, .notify = true },
 };
 
@@ -108,7 +109,7 @@ static void test_refusals_have_reasons(void **state)
 		if (refuses != (seccomp_group_reason(r->group) != NULL))
 			fail_msg("%s and its group do not agree", names[r->call]);
 		if (!refuses && r->action != OK && r->action != ASK && r->action != SECCOMP_WATCH &&
-		    r->action != SECCOMP_NO_DATAGRAMS)
+		    r->action != SECCOMP_NO_DATAGRAMS && r->action != SECCOMP_LISTEN)
 			fail_msg("%s has a strange action", names[r->call]);
 	}
 }
@@ -333,6 +334,8 @@ static uint32_t interpret(struct seccomp_rules rules, enum seccomp_arch arch,
 			return options->notify ? ERR(EPROTONOSUPPORT) : OK;
 		if (r->action == SECCOMP_WATCH)
 			return options->notify && options->watch ? ASK : OK;
+		if (r->action == SECCOMP_LISTEN)
+			return options->notify && options->no_listen ? ASK : OK;
 		if (r->action == ASK && !options->notify)
 			return OK;
 		return r->action;

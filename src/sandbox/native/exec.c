@@ -100,6 +100,7 @@ static int load_filter(const struct plan *plan, int sock, struct error *e)
 	options.notify = notify;
 	options.watch = plan->watch;
 	options.all_unix = plan->all_unix;
+	options.no_listen = plan->no_listen;
 	n = seccomp_build(seccomp_native_arch(), &options, filter, SECCOMP_FILTER_MAX, e);
 	if (n < 0)
 		return n;

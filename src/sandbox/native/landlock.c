@@ -54,9 +54,13 @@ int native_landlock(const struct plan *plan, struct error *e)
 	int abi = sys_landlock_abi(), r = 0;
 	struct sys_landlock_ruleset rules = {
 		.handled_fs = handled_rights(abi),
+		/* no port for anybody: the broker binds for those that ask for any */
+		.handled_net = plan->no_listen ? SYS_LANDLOCK_BIND_TCP : 0,
 		.scoped = abi >= 6 ? SYS_LANDLOCK_SCOPE_ABSTRACT | SYS_LANDLOCK_SCOPE_SIGNAL : 0,
 	};
-	size_t size = abi >= 6 ? sizeof(rules) : sizeof(rules.handled_fs);
+	size_t size = abi >= 6   ? sizeof(rules)
+		      : abi >= 4 ? offsetof(struct sys_landlock_ruleset, scoped)
+				 : sizeof(rules.handled_fs);
 	_cleanup_fd_ int ruleset = -1;
 
 	/* with the host's network namespace, abstract sockets are the host's too: the scope holds */

@@ -149,6 +149,9 @@ static uint32_t effective_action(const struct generator *g, const struct seccomp
 	if (rule->action == SECCOMP_WATCH)
 		return g->options.notify && g->options.watch ? SECCOMP_RET_USER_NOTIF
 							     : SECCOMP_RET_ALLOW;
+	if (rule->action == SECCOMP_LISTEN)
+		return g->options.notify && g->options.no_listen ? SECCOMP_RET_USER_NOTIF
+								 : SECCOMP_RET_ALLOW;
 	if (rule->action == SECCOMP_RET_USER_NOTIF && !g->options.notify)
 		return SECCOMP_RET_ALLOW;
 	return rule->action;

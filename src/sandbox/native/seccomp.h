@@ -72,6 +72,8 @@ struct seccomp_test {
 #define SECCOMP_WATCH 0x7fffffffu
 /* The same: EPROTONOSUPPORT where the broker judges unix sockets, else SECCOMP_RET_ALLOW. */
 #define SECCOMP_NO_DATAGRAMS 0x7ffffffeu
+/* The same: SECCOMP_RET_USER_NOTIF with `no_listen`, else SECCOMP_RET_ALLOW. */
+#define SECCOMP_LISTEN 0x7ffffffdu
 
 /*
  * The rows of one syscall stand together; the first whose tests all hold decides, and the
@@ -94,6 +96,7 @@ struct seccomp_options {
 	bool notify; /* there is a broker behind SECCOMP_FILTER_FLAG_NEW_LISTENER */
 	bool watch; /* it also wants to see opens for reading and execs (--report-reads) */
 	bool all_unix; /* the broker lets every unix socket be connected to: datagrams too */
+	bool no_listen; /* it wants to see listen(), to refuse it for the internet families */
 	bool allow_ptrace; /* GROUP_TRACE: tracing and reading each other, within the sandbox */
 };
 

@@ -61,6 +61,7 @@
 #define ALLOW(name, ...) ROW(name, SECCOMP_RET_ALLOW, __VA_ARGS__)
 #define NOTIFY(name, ...) ROW(name, SECCOMP_RET_USER_NOTIF, __VA_ARGS__)
 #define NO_DATAGRAMS(name, ...) ROW(name, SECCOMP_NO_DATAGRAMS, __VA_ARGS__)
+#define LISTEN(name, ...) ROW(name, SECCOMP_LISTEN, __VA_ARGS__)
 #define WATCH(name, ...) ROW(name, SECCOMP_WATCH, __VA_ARGS__)
 #define DENY(name, err, ...) ROW(name, SECCOMP_RET_ERRNO | (err), __VA_ARGS__)
 
@@ -243,7 +244,7 @@ static const struct seccomp_rule rules[] = {
 
 #define IN GROUP_NETWORK
 	NOTIFY(connect), /* a unix socket that is a file: the path decides */
-	ALLOW(listen), ALLOW(accept), ALLOW(accept4), ALLOW(shutdown),
+	LISTEN(listen), ALLOW(accept), ALLOW(accept4), ALLOW(shutdown),
 	ALLOW(sendto), ALLOW(recvfrom), ALLOW(sendmsg), ALLOW(recvmsg), ALLOW(sendmmsg),
 	ALLOW(recvmmsg), ALLOW(getsockname), ALLOW(getpeername), ALLOW(getsockopt),
 	ALLOW(setsockopt),

@@ -43,6 +43,7 @@ enum violation_kind {
 	VIOLATION_EXEC,
 	VIOLATION_CONNECT, /* from the egress proxy; path is host:port */
 	VIOLATION_UNIX,
+	VIOLATION_LISTEN, /* path is address:port */
 	VIOLATION_LATER, /* not a denial: a file was made or changed that runs later outside */
 	VIOLATION_KIND_MAX_,
 };

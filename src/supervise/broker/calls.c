@@ -212,8 +212,10 @@ static int do_bind(struct call *c)
 	struct guard_answer why;
 	char path[sizeof(addr.sun_path) + 1] = { 0 };
 	size_t len = c->args[2] < sizeof(addr) ? (size_t)c->args[2] : sizeof(addr);
-	int r;
+	int r = c->b->plan->no_listen ? broker_bind_port(c) : ANSWER_CONTINUE;
 
+	if (r != ANSWER_CONTINUE)
+		return r;
 	if (len <= offsetof(struct sockaddr_un, sun_path) ||
 	    call_read(c, c->args[1], &addr, len) < 0 || addr.sun_family != AF_UNIX ||
 	    !addr.sun_path[0])
@@ -484,6 +486,8 @@ static int answer(struct call *c)
 		return broker_change_fd(c);
 	case SYS_connect:
 		return broker_connect(c);
+	case SYS_listen:
+		return broker_listen(c);
 	case SYS_umask:
 		c->b->umask_used = true;
 		c->b->umask_tid = 0;
@@ -510,6 +514,7 @@ static bool is_only_watched(int nr)
 	case SYS_fchownat:
 	case SYS_utimensat:
 	case SYS_connect:
+	case SYS_listen:
 	case SYS_umask:
 	case SYS_execve:
 		return true;

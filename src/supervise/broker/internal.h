@@ -146,6 +146,9 @@ int broker_change_fd(struct call *c);
 
 /* connect(2) to unix sockets (connect.c). */
 int broker_connect(struct call *c);
+/* Only where network.allowLocalBinding is false; ANSWER_CONTINUE: not a matter of ports. */
+int broker_listen(struct call *c);
+int broker_bind_port(struct call *c);
 
 /* Calls that are only watched (watch.c). */
 void broker_watch(struct call *c);
