@@ -259,7 +259,7 @@ static _Noreturn void broker_main(const struct broker_setup *s, pid_t supervisor
 		.plan = s->plan,
 		.guard = guard_new(a, s->policy),
 		.initial_umask = mask,
-		.umask_task = -1,
+		.own_umask = mask,
 		.supervisor = supervisor,
 	};
 	const struct rlimit no_core = { 0, 0 };
@@ -271,6 +271,7 @@ static _Noreturn void broker_main(const struct broker_setup *s, pid_t supervisor
 	b.listener = s->listener;
 	b.reports = s->reports;
 	b.lock = s->lock;
+	tasks_start(&b.tasks);
 	b.later = arena_array(a, LATER_MAX, sizeof(*b.later));
 	b.bulk = arena_alloc(a, (s->plan->n_bulk + 1) * sizeof(*b.bulk));
 	/* a stop key at the terminal must not stop us with the lock in our hands */

@@ -64,8 +64,8 @@ bool place_is_special(const struct place *p)
 	return strstr(p->path, "/hooks") != NULL;
 }
 
-int call_ask(const struct call *c, const struct place *p, enum guard_op op, bool directory,
-	     enum violation_kind kind, struct guard_answer *ret)
+int call_judge(const struct call *c, const struct place *p, enum guard_op op, bool directory,
+	       enum violation_kind kind, struct guard_answer *ret)
 {
 	struct guard_question q = {
 		.parent = p->parent,
@@ -76,7 +76,6 @@ int call_ask(const struct call *c, const struct place *p, enum guard_op op, bool
 		.directory = directory,
 		.creates = kind == VIOLATION_CREATE,
 	};
-	char path[PLACE_TEXT_MAX];
 
 	if (p->relayed) {
 		*ret = (struct guard_answer){ .allowed = true };
@@ -91,16 +90,35 @@ int call_ask(const struct call *c, const struct place *p, enum guard_op op, bool
 			ret->reason = reason;
 		}
 	}
-	if (ret->allowed)
-		return 0;
-	place_text(p, path);
-	call_report(c, kind, path, ret);
-	return -EACCES;
+	return ret->allowed ? 0 : -EACCES;
 }
 
-void call_adopt_umask(struct call *c)
+void call_refuse(const struct call *c, const struct place *p, enum violation_kind kind,
+		 const struct guard_answer *why)
 {
-	(void)umask(call_umask(c));
+	char path[PLACE_TEXT_MAX];
+
+	place_text(p, path);
+	call_report(c, kind, path, why);
+}
+
+int call_ask(const struct call *c, const struct place *p, enum guard_op op, bool directory,
+	     enum violation_kind kind, struct guard_answer *ret)
+{
+	int r = call_judge(c, p, op, directory, kind, ret);
+
+	if (r < 0)
+		call_refuse(c, p, kind, ret);
+	return r;
+}
+
+void call_adopt_umask(const struct call *c)
+{
+	mode_t mask = call_umask(c);
+
+	if (mask != c->b->own_umask)
+		(void)umask(mask);
+	c->b->own_umask = mask;
 }
 
 /* ---- creating names ---- */
@@ -125,16 +143,6 @@ static bool exists(const struct place *p)
 	return faccessat(p->parent, p->name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-/* A refusal that came after the guard's answer. */
-static void report_refused(const struct call *c, const struct place *p, enum violation_kind kind,
-			   const struct guard_answer *why)
-{
-	char path[PLACE_TEXT_MAX];
-
-	place_text(p, path);
-	call_report(c, kind, path, why);
-}
-
 static int do_mkdir(struct call *c, int dirfd, uint64_t address, mode_t mode)
 {
 	_cleanup_place_ struct place p = PLACE_INIT;
@@ -144,14 +152,13 @@ static int do_mkdir(struct call *c, int dirfd, uint64_t address, mode_t mode)
 
 	if (r < 0)
 		return r;
-	if (exists(&p))
+	r = call_judge(c, &p, GUARD_MAKE_DIR, true, VIOLATION_CREATE, &why);
+	if ((r < 0 || why.way != GUARD_PLAIN) && exists(&p))
 		return -EEXIST;
-	r = call_ask(c, &p, GUARD_MAKE_DIR, true, VIOLATION_CREATE, &why);
-	if (r == 0 && why.way == GUARD_BIRTH) {
+	if (r == 0 && why.way == GUARD_BIRTH)
 		r = replace_config(c, &p, &why);
-		if (r == -EACCES)
-			report_refused(c, &p, VIOLATION_CREATE, &why);
-	}
+	if (r == -EACCES)
+		call_refuse(c, &p, VIOLATION_CREATE, &why);
 	if (r < 0)
 		return r;
 	call_adopt_umask(c);
@@ -394,7 +401,7 @@ static int rename_guarded(struct call *c, struct place *from, struct place *to, 
 	if (why.way == GUARD_CONFIG) {
 		r = flags ? -EACCES : install_config(c, from, to, &why);
 		if (r == -EACCES)
-			report_refused(c, to, VIOLATION_RENAME, &why);
+			call_refuse(c, to, VIOLATION_RENAME, &why);
 		return r;
 	}
 	/* such a directory must not take the place of an old one; name by name it is judged */
@@ -419,10 +426,11 @@ static int do_rename(struct call *c, int fromfd, uint64_t from_at, int tofd, uin
 		     unsigned flags)
 {
 	_cleanup_place_ struct place from = PLACE_INIT, to = PLACE_INIT;
-	char path[PATH_MAX];
+	char old_path[PATH_MAX], new_path[PATH_MAX];
 
-	if (call_read_path(c, from_at, path) < 0 || call_resolve(c, fromfd, path, 0, &from) < 0 ||
-	    call_read_path(c, to_at, path) < 0 || call_resolve(c, tofd, path, 0, &to) < 0)
+	if (call_read_path(c, from_at, old_path) < 0 || call_read_path(c, to_at, new_path) < 0 ||
+	    call_resolve(c, fromfd, old_path, 0, &from) < 0 ||
+	    call_resolve_second(c, tofd, new_path, &from, fromfd, old_path, &to) < 0)
 		return ANSWER_CONTINUE;
 	if (!from.root && !to.root) {
 		call_report_outside(c, VIOLATION_RENAME, &from);
@@ -489,8 +497,7 @@ static int answer(struct call *c)
 	case SYS_listen:
 		return broker_listen(c);
 	case SYS_umask:
-		c->b->umask_used = true;
-		c->b->umask_tid = 0;
+		call_note_umask(c, (mode_t)a[0]);
 		return ANSWER_CONTINUE;
 	default:
 		broker_watch(c);

@@ -11,6 +11,28 @@
 #include "supervise/broker/broker.h"
 #include "supervise/broker/guard.h"
 
+/* A task that called before (task.c). */
+struct task {
+	pid_t tid; /* 0 = none */
+	int dir; /* its directory in /proc */
+	int pidfd; /* -1 = not needed yet */
+	bool no_pidfd; /* the kernel gives none for this thread */
+	uint64_t answered; /* the last call during which it was seen alive, by its id */
+	uint64_t used;
+	bool umask_known;
+	bool changing; /* its last call was umask(2): it may not have come to that yet */
+	mode_t umask;
+};
+
+#define TASKS_MAX 16
+
+struct tasks {
+	struct task v[TASKS_MAX];
+	uint64_t clock;
+};
+
+void tasks_start(struct tasks *all);
+
 struct broker {
 	const struct policy *policy;
 	const struct plan *plan;
@@ -20,12 +42,9 @@ struct broker {
 	int root; /* the sandbox's root directory */
 	pid_t supervisor;
 	int *bulk; /* the plan's bulk directories as they were at the start, O_PATH */
+	struct tasks tasks;
 	bool umask_used; /* the command has called umask(2) */
-	mode_t initial_umask;
-	/* The umask of the task last asked about, by its number and its directory in /proc. */
-	pid_t umask_tid; /* 0 = none */
-	int umask_task;
-	mode_t umask_known;
+	mode_t initial_umask, own_umask;
 	struct later *later; /* what was told as running later */
 	size_t n_later;
 	char reason[160]; /* of the last refused configuration, for its report */
@@ -84,6 +103,8 @@ int call_read_path(const struct call *c, uint64_t address, char *buf);
 
 /* The directory a relative path starts from. */
 int call_open_base(const struct call *c, int dirfd, const char *path);
+/* The same as text, PATH_MAX bytes; "" when nobody knows. For reports: it may be another by now. */
+void call_base_text(const struct call *c, int dirfd, char *ret);
 
 /*
  * Resolve (dirfd, path) to a place. -errno as the kernel would give it, or ANSWER_CONTINUE
@@ -92,6 +113,10 @@ int call_open_base(const struct call *c, int dirfd, const char *path);
  */
 int call_resolve(const struct call *c, int dirfd, const char *path, uint64_t how,
 		 struct place *ret);
+/* The same for a second path of the call, where the first one may have led to the same place. */
+int call_resolve_second(const struct call *c, int dirfd, const char *path,
+			const struct place *first, int first_dirfd, const char *first_path,
+			struct place *ret);
 int place_resolve(const struct broker *b, int base, const char *path, uint64_t how,
 		  struct place *ret);
 /* Text of the symlink that p names, PATH_MAX bytes; -EINVAL when it is none. */
@@ -110,10 +135,12 @@ int call_take_fd(const struct call *c, int fd);
 /* /proc/self/fd/N, /dev/stdout and the like: the command's own descriptor N, or -1. */
 int call_magic_fd(const struct call *c, const char *path);
 
-mode_t call_umask(struct call *c);
+mode_t call_umask(const struct call *c);
+/* umask(2) is about to be performed. */
+void call_note_umask(const struct call *c, mode_t mask);
 bool call_is_valid(const struct call *c);
 
-/* Hand a descriptor to the command; the answer is sent. */
+/* Hand a descriptor to the command as the answer: ANSWER_SENT, or -errno. */
 int call_send_fd(const struct call *c, int fd, bool cloexec);
 
 /* Fill in path and process, and send it to the supervisor. */
@@ -156,11 +183,17 @@ void broker_watch(struct call *c);
 /* The answer to one call (calls.c). */
 int broker_answer(struct call *c);
 
-/* Ask about one place; a refusal is reported. */
+/* Ask about one place: 0 or -EACCES. */
+int call_judge(const struct call *c, const struct place *p, enum guard_op op, bool directory,
+	       enum violation_kind kind, struct guard_answer *ret);
+/* Tell the refusal. */
+void call_refuse(const struct call *c, const struct place *p, enum violation_kind kind,
+		 const struct guard_answer *why);
+/* Both. */
 int call_ask(const struct call *c, const struct place *p, enum guard_op op, bool directory,
 	     enum violation_kind kind, struct guard_answer *ret);
 /* Set the umask of the caller for a call that creates something. */
-void call_adopt_umask(struct call *c);
+void call_adopt_umask(const struct call *c);
 /* Wait until no other sandbox acts; p is brought up to date. 0, or ANSWER_CONTINUE. */
 int call_alone(const struct call *c, struct place *p);
 

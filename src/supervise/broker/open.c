@@ -40,7 +40,7 @@ static bool is_missing(const struct place *p)
 	return faccessat(p->parent, p->name, F_OK, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT;
 }
 
-/* A file that is new cannot be a pipe: no need for O_NONBLOCK, nor to take it back. */
+/* A file that is new cannot be a pipe: no need to add O_NONBLOCK, nor to take it back. */
 static bool makes_file(int flags)
 {
 	return (flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL);
@@ -53,7 +53,8 @@ static int open_place(const struct place *p, const struct opening *o)
 
 	return sys_openat2(p->parent, p->name,
 			   (uint64_t)((unsigned)o->flags & (unsigned)OPEN_FLAGS) | O_CLOEXEC |
-				   O_NOCTTY | (makes_file(o->flags) ? 0 : O_NONBLOCK),
+				   O_NOCTTY |
+				   (makes_file(o->flags) ? o->flags & O_NONBLOCK : O_NONBLOCK),
 			   mode, SYS_RESOLVE_NO_SYMLINKS);
 }
 
@@ -75,7 +76,7 @@ static int deliver(const struct call *c, int fd, int flags)
 {
 	if (fd < 0)
 		return fd;
-	if (makes_file(flags) ? flags & O_NONBLOCK : !(flags & O_NONBLOCK))
+	if (!makes_file(flags) && !(flags & O_NONBLOCK))
 		(void)fcntl(fd, F_SETFL, flags & STATUS_FLAGS);
 	return call_send_fd(c, fd, (flags & O_CLOEXEC) != 0);
 }
@@ -103,12 +104,10 @@ static void *slow_open_main(void *arg)
 	}
 	r = deliver(&c, fd, s->flags);
 	fd_close(fd);
-	if (r < 0)
-		resp.error = r;
-	else
-		resp.val = r;
+	resp.error = r;
 	/* ENOENT: the caller was killed meanwhile */
-	(void)ioctl(s->b->listener, SECCOMP_IOCTL_NOTIF_SEND, &resp);
+	if (r != ANSWER_SENT)
+		(void)ioctl(s->b->listener, SECCOMP_IOCTL_NOTIF_SEND, &resp);
 	fd_close(s->file);
 	free(s);
 	return NULL;
@@ -178,14 +177,17 @@ static int open_magic(struct call *c, int number, const struct opening *o, int *
 static int open_asked(struct call *c, struct place *p, const struct opening *o, int *ret_slow)
 {
 	bool creates = (o->flags & O_CREAT) != 0;
+	enum violation_kind kind = creates ? VIOLATION_CREATE : VIOLATION_WRITE;
 	struct guard_answer why;
 	int r;
 
 	if (place_is_special(p) && call_alone(c, p) < 0)
 		return ANSWER_CONTINUE;
-	if (!creates && is_missing(p))
+	r = call_judge(c, p, GUARD_WRITE, false, kind, &why);
+	if (r < 0 && !creates && is_missing(p))
 		return -ENOENT;
-	r = call_ask(c, p, GUARD_WRITE, false, creates ? VIOLATION_CREATE : VIOLATION_WRITE, &why);
+	if (r < 0)
+		call_refuse(c, p, kind, &why);
 	if (r < 0)
 		return r;
 	if (why.way == GUARD_COMMONDIR)

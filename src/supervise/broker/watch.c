@@ -41,20 +41,6 @@ static bool is_writable_place(const struct broker *b, const char *path)
 	       within_any(b->plan->relayed, b->plan->n_relayed, path);
 }
 
-/* Where a relative path starts, as text; "" when unknown. */
-static void base_text(const struct call *c, int dirfd, char *ret)
-{
-	char link[48];
-	ssize_t n;
-
-	if (dirfd == AT_FDCWD)
-		(void)snprintf(link, sizeof(link), "%d/cwd", c->tid);
-	else
-		(void)snprintf(link, sizeof(link), "%d/fd/%d", c->tid, dirfd);
-	n = readlinkat(c->b->proc, link, ret, PATH_MAX - 1);
-	ret[n > 0 ? n : 0] = '\0';
-}
-
 /* By text alone: surely in a writable place? ".." needs a closer look. */
 static bool plainly_allowed(const struct call *c, int dirfd, const char *path)
 {
@@ -64,7 +50,7 @@ static bool plainly_allowed(const struct call *c, int dirfd, const char *path)
 		return false;
 	if (*path == '/')
 		return is_writable_place(c->b, path);
-	base_text(c, dirfd, base);
+	call_base_text(c, dirfd, base);
 	return *base && is_writable_place(c->b, base);
 }
 
@@ -133,12 +119,10 @@ static bool is_foreign(const struct broker *b, int file)
  */
 int broker_change_fd(struct call *c)
 {
-	_cleanup_fd_ int file = -1;
-	char link[48];
+	_cleanup_fd_ int file = call_take_fd(c, (int)c->args[0]);
+	char link[32];
 	int r;
 
-	(void)snprintf(link, sizeof(link), "%d/fd/%d", c->tid, (int)c->args[0]);
-	file = openat(c->b->proc, link, O_PATH | O_CLOEXEC);
 	if (file < 0)
 		return ANSWER_CONTINUE; /* not open: the kernel says so */
 	if (is_foreign(c->b, file))
@@ -165,7 +149,7 @@ static void watch_read(struct call *c, int dirfd, uint64_t address)
 	a = arena_new();
 	base[0] = '\0';
 	if (*path != '/')
-		base_text(c, dirfd, base);
+		call_base_text(c, dirfd, base);
 	if (*path != '/' && !*base)
 		return;
 	full = path_absolute(a, *base ? base : "/", path);
