@@ -144,10 +144,15 @@ static const char *xdg_dir(struct arena *a, char *const *environ_in, const char 
 	return dir && dir[0] == '/' ? path_absolute(a, "/", dir) : path_join(a, home, rest);
 }
 
-const char *inputs_trust_store(struct arena *a, char *const *environ_in, const char *home)
+static const char *state_dir(struct arena *a, char *const *environ_in, const char *home)
 {
 	return path_join(a, xdg_dir(a, environ_in, "XDG_STATE_HOME", home, ".local/state"),
-			 "ambit/trust");
+			 "ambit");
+}
+
+const char *inputs_trust_store(struct arena *a, char *const *environ_in, const char *home)
+{
+	return path_join(a, state_dir(a, environ_in, home), "trust");
 }
 
 /* 1, 0 or -errno, by one system call: this is asked for every parent at every start. */
@@ -379,6 +384,7 @@ static int gather_files(struct arena *a, const struct options *o, char *const *e
 	int r;
 
 	config = path_join(a, config, "ambit");
+	in->state_dir = state_dir(a, environ_in, in->home);
 	dirs[0] = path_join(a, config, "profiles");
 	in->profile_dirs_user = dirs;
 	in->profile_dir = find_profiles(a);

@@ -129,6 +129,9 @@ int protect_lift(struct builder *b, const struct source *s, size_t row, const st
 		 struct error *e) NODISCARD;
 void protect_finish(struct builder *b);
 
+/* own.c: the places of ambit itself, last of all */
+int own_finish(struct builder *b, struct error *e) NODISCARD;
+
 /*
  * decide.c: by the rules [0, n_rules) alone, without protected names; private
  * areas count as denied (their content is not the host's).

@@ -66,6 +66,7 @@ static void contest_enter(struct contest *c, const struct path_rule *rule, int d
 struct scan {
 	struct contest read; /* all rules about reading */
 	struct contest managed; /* the same among the managed ones: theirs is the last word */
+	struct contest own; /* the places of ambit itself: nobody has a say there */
 	struct contest allow_write, deny_write;
 };
 
@@ -88,6 +89,8 @@ static void scan_rules(const struct policy *p, size_t n_rules, const char *path,
 		contest_enter(&s->read, rule, depth);
 		if (rule->origin.layer == LAYER_MANAGED)
 			contest_enter(&s->managed, rule, depth);
+		if (rule->origin.layer == LAYER_DEFAULT && rule->locked)
+			s->own = (struct contest){ rule, depth };
 	}
 }
 
@@ -113,6 +116,8 @@ static void rule_on_read(const struct policy *p, const struct scan *s, const cha
 
 	if (s->managed.rule && s->managed.rule->locked)
 		best = &s->managed;
+	if (s->own.rule)
+		best = &s->own;
 	if (private >= 0 && (!best->rule || best->depth < private)) {
 		*ret = (struct ruling){ VERDICT_DENY, NULL, (unsigned)private,
 					"the sandbox has its own private directory here", true };

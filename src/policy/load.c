@@ -299,7 +299,7 @@ static void finish_excluded(struct builder *b)
 		on->managed ? on->managed_value.u != 0 : on->locked && b->p->enabled;
 }
 
-static void finish(struct builder *b)
+static int finish(struct builder *b, struct error *e)
 {
 	struct origin *origins = arena_array(b->a, settings_count, sizeof(*origins));
 
@@ -309,6 +309,7 @@ static void finish(struct builder *b)
 	for (size_t i = 0; i < settings_count; i++)
 		origins[i] = b->rows[i].origin;
 	b->p->value_origin = origins;
+	return own_finish(b, e);
 }
 
 /* Rules are judged by canonical paths; the two anchors of relative ones are made so first. */
@@ -346,7 +347,9 @@ int policy_load(struct arena *a, const struct policy_inputs *in, const struct po
 		r = apply_all(l, e);
 	if (r < 0)
 		return r;
-	finish(b);
+	r = finish(b, e);
+	if (r < 0)
+		return r;
 	*ret = b->p;
 	return 0;
 }

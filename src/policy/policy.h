@@ -11,7 +11,7 @@
  *   read   the most specific (deepest) matching rule decides; at equal depth the
  *          later layer, in one layer a literal path beats a pattern, then the
  *          deny. An allowWrite rule makes its path readable like an allowRead.
- *          A locked (managed) deny is never re-opened.
+ *          A locked deny (managed, or ambit's own records) is never re-opened.
  *   write  allowed where an allowWrite rule matches and no denyWrite rule does,
  *          whatever the depth, and the path is readable and not a protected name.
  */
@@ -25,122 +25,7 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/path.h"
-#include "policy/match_host.h"
-
-enum layer {
-	LAYER_DEFAULT,
-	LAYER_PROFILE,
-	LAYER_MANAGED,
-	LAYER_USER,
-	LAYER_PROJECT,
-	LAYER_FILE, /* -s FILE */
-	LAYER_ENVIRONMENT,
-	LAYER_OPTION,
-	LAYER_MAX_,
-};
-
-/* Where a rule or value was written. */
-struct origin {
-	enum layer layer;
-	const char *name; /* file, profile, option ("--allow-read"), variable; "default" */
-	unsigned line, column; /* 0 = no position */
-};
-
-/* "default", "profile npm:3", "/home/u/.config/ambit/settings.json:12", "--allow-read" */
-const char *origin_text(struct arena *a, const struct origin *o);
-
-enum access { ACCESS_READ, ACCESS_WRITE };
-enum verdict { VERDICT_DENY, VERDICT_ALLOW };
-
-/* One entry of allowRead, denyRead, allowWrite or denyWrite. */
-struct path_rule {
-	enum access access;
-	enum verdict verdict;
-	bool glob; /* path is a pattern (match_path.h) */
-	bool optional; /* a missing path is skipped (profiles) */
-	bool absent; /* not there when the policy was loaded */
-	bool locked; /* managed deny: lower layers cannot re-open it */
-	const char *text; /* as written */
-	const char *path; /* absolute and clean, ~ expanded, symlinks kept */
-	const char *real; /* canonical (the fixed part of a pattern is); what is enforced */
-	const char *why; /* for built-in rules: the reason, e.g. "SSH keys"; else NULL */
-	struct origin origin;
-};
-
-struct path_rules {
-	struct path_rule *v;
-	size_t n;
-};
-
-/*
- * A name that must not be created or changed anywhere below a writable
- * directory because it runs later outside the sandbox (hooks, start-up files,
- * editor and agent configuration). Data in protect.c; settings can add and lift.
- */
-struct protected_name {
-	const char *pattern; /* relative, components between "/": ".git/hooks", ".bashrc" */
-	const char *reason;
-	struct origin origin;
-	bool locked; /* nobody may lift it, and naming it in allowWrite does not help either */
-	bool lifted; /* settings lifted it; kept so that `policy` can show it */
-	struct origin lifted_by;
-};
-
-struct text_rule { /* an entry of a plain string list */
-	const char *text;
-	struct origin origin;
-};
-
-struct text_rules {
-	struct text_rule *v;
-	size_t n;
-};
-
-struct port_rule { /* publish, allowHostPorts */
-	uint16_t port; /* inside; for allowHostPorts the same outside */
-	uint16_t host_port; /* publish: on the host's loopback */
-	struct origin origin;
-};
-
-struct port_rules {
-	struct port_rule *v;
-	size_t n;
-};
-
-const char *port_rule_text(struct arena *a, const struct port_rule *r);
-
-struct env_setting { /* environment.set */
-	const char *name, *value;
-	struct origin origin;
-};
-
-struct env_settings {
-	struct env_setting *v;
-	size_t n;
-};
-
-struct ignore_rule { /* ignoreViolations: command pattern -> paths */
-	const char *command, *target;
-	struct origin origin;
-};
-
-struct ignore_rules {
-	struct ignore_rule *v;
-	size_t n;
-};
-
-struct host_rule_entry { /* allowedDomains, deniedDomains */
-	struct host_rule rule; /* parsed once (match_host.h) */
-	const char *text;
-	const char *reason; /* deniedDomainReasons, or NULL */
-	bool locked;
-	struct origin origin;
-};
-
-struct host_rules {
-	struct host_rule_entry *v;
-	size_t n;
-};
+#include "policy/rule.h"
 
 enum network_mode { NETWORK_UNSET, NETWORK_NONE, NETWORK_ALLOWLIST, NETWORK_HOST };
 enum protect_mode { PROTECT_EVERYWHERE, PROTECT_ANCHORS };
@@ -216,7 +101,10 @@ struct policy {
 	struct ignore_rules ignore;
 	bool weaker_nested;
 	struct text_rules profiles;
-	const char *audit_path; /* NULL = default place */
+	const char *state_dir; /* canonical; what ambit remembers; NULL = nothing */
+	const char *audit_path; /* as written; NULL = default place */
+	const char *audit_file; /* canonical; NULL = there is to be no log */
+	uint64_t audit_max_size, audit_max_files;
 	bool audit_redact;
 
 	/* where each single value came from, by schema row (schema.h) */
@@ -244,6 +132,7 @@ struct policy_inputs {
 	const char *only_file; /* -s FILE: replaces user and project; missing is an error */
 	const char *only_text; /* its content where that is in memory already; else NULL */
 	size_t only_len;
+	const char *state_dir; /* $XDG_STATE_HOME/ambit: trust, audit log; NULL = none is kept */
 	const char *profile_dir; /* the shipped profiles */
 	const char *const *profile_dirs_user; /* NULL-terminated further places; may be NULL */
 	const struct setting_text *settings; /* environment first, then options, in order */

@@ -54,6 +54,13 @@ static int check_proxy_url(const char *text, struct error *e)
 	return 0;
 }
 
+static int check_log_path(const char *text, struct error *e)
+{
+	if (strcmp(text, "none") == 0 || *text == '/' || text_starts(text, "~/"))
+		return 0;
+	return error_set(e, EINVAL, "\"%s\" must begin with / or ~/, or be none", text);
+}
+
 static int check_directory_name(const char *text, struct error *e)
 {
 	if (*text == '/' || strcmp(text, ".") == 0 || strstr(text, ".."))
@@ -178,7 +185,12 @@ const struct setting settings_table[] = {
 	{ "enableWeakerNestedSandbox", SETTING_BOOL, WIDEN_HIGHER, AT(weaker_nested),
 	  .help = "run inside a container that forbids a /proc of our own" },
 	{ "profiles", SETTING_PROFILES, WIDEN_NEUTRAL, AT(profiles), .help = "named profiles, or files" },
-	{ "audit.path", SETTING_STRING, WIDEN_ALWAYS, AT(audit_path), .help = "the audit log" },
+	{ "audit.path", SETTING_STRING, WIDEN_ALWAYS, AT(audit_path), .check = check_log_path,
+	  .help = "the audit log, in a directory of its own; \"none\" for no log" },
+	{ "audit.maxSize", SETTING_SIZE, WIDEN_ALWAYS, AT(audit_max_size), .def = "16m",
+	  .help = "a log larger than this is put aside and a new one begun" },
+	{ "audit.maxFiles", SETTING_COUNT, WIDEN_ALWAYS, AT(audit_max_files), .def = "8",
+	  .help = "how many files that were put aside are kept" },
 	{ "audit.redact", SETTING_BOOL, WIDEN_LOWER, AT(audit_redact), .def = "true",
 	  .help = "leave secrets out of the audit log" },
 	{ "locked", SETTING_LOCKED, WIDEN_NEUTRAL, 0,

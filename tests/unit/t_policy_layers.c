@@ -217,7 +217,7 @@ static const char widening[] = "network:\n"
 			       "fallback: warn\n"
 			       "excludedCommands: [docker]\n"
 			       "ignoreViolations: {'*': [x]}\n"
-			       "audit: {path: /dev/null, redact: false}\n";
+			       "audit: {path: /var/log/x/log, redact: false}\n";
 
 static void test_untrusted_project_cannot_widen(void **state)
 {
@@ -271,6 +271,52 @@ static void test_trusted_project_can_widen(void **state)
 	assert_writable(f, "home/x");
 	assert_int_equal(f->p->limits.memory, 0);
 	assert_false(f->p->enabled);
+}
+
+/* What ambit remembers is hidden from everybody inside, whatever the rules say. */
+static void test_own_places(void **state)
+{
+	struct fixture *f = *state;
+	const char *log = arena_printf(f->a, "%s/home/log", f->dir);
+
+	f->in.state_dir = fixture_mkdir(f, "home/state");
+	fixture_user(f, "filesystem: {allowWrite: [~], allowRead: ['~/state/*']}");
+	fixture_load(f);
+	assert_hidden(f, "home/state/trust");
+	assert_unwritable(f, "home/state/audit.jsonl");
+	assert_writable(f, "home/stat");
+	assert_string_equal(f->p->audit_file,
+			    arena_printf(f->a, "%s/audit.jsonl", f->in.state_dir));
+
+	fixture_user(f, "audit: {path: ~/log/a, maxSize: 1k, maxFiles: 3}");
+	fixture_load(f);
+	assert_hidden(f, "home/state/trust");
+	assert_hidden(f, "home/log/a");
+	assert_string_equal(f->p->audit_file, path_join(f->a, log, "a"));
+	assert_int_equal(f->p->audit_max_size, 1024);
+	assert_int_equal(f->p->audit_max_files, 3);
+
+	fixture_user(f, "audit: {path: none}");
+	fixture_load(f);
+	assert_null(f->p->audit_file);
+	assert_hidden(f, "home/state/trust");
+}
+
+static void test_own_places_refused(void **state)
+{
+	struct fixture *f = *state;
+
+	f->in.state_dir = fixture_mkdir(f, "home/state");
+	fixture_user(f, "filesystem: {allowWrite: [~/state/x]}");
+	fixture_fails(f, "~/state/x (@/user.yaml:1) lies in @/home/state, which holds records of "
+			 "ambit and is hidden from the command: work elsewhere");
+	fixture_user(f, "audit: {path: ~/a}");
+	fixture_fails(f, "the working directory lies in @/home, which holds records of ambit and "
+			 "is hidden from the command: give the log a directory of its own "
+			 "(audit.path)");
+	fixture_user(f, "audit: {path: a/b}");
+	fixture_fails(f,
+		      "@/user.yaml:1:15: audit.path: \"a/b\" must begin with / or ~/, or be none");
 }
 
 static void test_untrusted_project_may_narrow(void **state)
@@ -482,6 +528,8 @@ int main(void)
 		policy_test(test_managed_protection),
 		policy_test(test_untrusted_project_cannot_widen),
 		policy_test(test_trusted_project_can_widen),
+		policy_test(test_own_places),
+		policy_test(test_own_places_refused),
 		policy_test(test_untrusted_project_may_narrow),
 		policy_test(test_untrusted_pattern),
 		policy_test(test_untrusted_tmp),
