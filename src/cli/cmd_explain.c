@@ -266,7 +266,7 @@ static int explain_command(const struct question *q, struct answer *ret, struct 
 	ret->verdict = answer.place == COMMAND_OUTSIDE ? VERDICT_ALLOW : VERDICT_DENY;
 	ret->word = command_place_text(answer.place);
 	ret->reason = answer.reason;
-	ret->rule = "excludedCommands";
+	ret->rule = answer.key;
 	ret->source = "default";
 	ret->auto_allowed = command_auto_allowed(p, &answer);
 	if (!p->enabled || p->backend == BACKEND_NONE) {
@@ -279,7 +279,7 @@ static int explain_command(const struct question *q, struct answer *ret, struct 
 		ret->entry = answer.rule->text;
 		ret->source = origin_text(a, &answer.rule->origin);
 	}
-	if (answer.place == COMMAND_REFUSED && ret->entry)
+	if (answer.place == COMMAND_REFUSED && answer.argv && ret->entry)
 		ret->hint = "--set allowUnsandboxedCommands=true";
 	return 0;
 }

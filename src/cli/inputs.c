@@ -18,6 +18,7 @@
 
 #include "base/fd.h"
 #include "base/text.h"
+#include "policy/claude.h"
 #include "policy/trust.h"
 
 #define PASSWD_MAX ((size_t)4 << 20)
@@ -198,8 +199,7 @@ static const char *parent_of(struct arena *a, const char *dir)
 	return slash == dir ? "/" : arena_strndup(a, dir, (size_t)(slash - dir));
 }
 
-/* The highest directory whose settings file counts for `dir`. */
-static const char *project_top(struct arena *a, const char *dir, const char *home)
+const char *inputs_project_top(struct arena *a, const char *dir, const char *home)
 {
 	const char *below_home = dir;
 
@@ -213,11 +213,9 @@ static const char *project_top(struct arena *a, const char *dir, const char *hom
 	}
 }
 
-int inputs_project_file(struct arena *a, const char *dir, const char *home, const char **ret,
+int inputs_project_file(struct arena *a, const char *dir, const char *top, const char **ret,
 			struct error *e)
 {
-	const char *top = project_top(a, dir, home);
-
 	for (const char *d = dir;; d = parent_of(a, d)) {
 		int r = find_settings(a, d, ".ambit", ret, e);
 
@@ -372,6 +370,18 @@ static int gather_cwd(struct arena *a, const struct options *o, char *const *env
 	return 0;
 }
 
+/* Only the places; they are looked at when somebody asks for Claude's settings. */
+static struct claude_files *claude_files(struct arena *a, char *const *environ_in, const char *home)
+{
+	struct claude_files *f = arena_alloc(a, sizeof(*f));
+	const char *dir = xdg_dir(a, environ_in, "CLAUDE_CONFIG_DIR", home, ".claude");
+
+	f->managed = INPUTS_CLAUDE_MANAGED_DIR "/managed-settings.json";
+	f->managed_dir = INPUTS_CLAUDE_MANAGED_DIR "/managed-settings.d";
+	f->user = path_join(a, dir, "settings.json");
+	return f;
+}
+
 /* The user's and the project's files, or the one given instead of them. */
 static int gather_files(struct arena *a, const struct options *o, char *const *environ_in,
 			struct policy_inputs *in, struct error *e)
@@ -381,8 +391,10 @@ static int gather_files(struct arena *a, const struct options *o, char *const *e
 		o->settings ? o->settings : inputs_variable(environ_in, "AMBIT_SETTINGS");
 	const char **dirs = arena_array(a, 2, sizeof(*dirs));
 	struct view_entry cwd, home;
+	struct claude_files *claude = claude_files(a, environ_in, in->home);
 	int r;
 
+	in->claude = claude;
 	config = path_join(a, config, "ambit");
 	in->state_dir = state_dir(a, environ_in, in->home);
 	dirs[0] = path_join(a, config, "profiles");
@@ -398,7 +410,9 @@ static int gather_files(struct arena *a, const struct options *o, char *const *e
 		return r;
 	in->view->look(in->view, a, in->cwd, &cwd);
 	in->view->look(in->view, a, in->home, &home);
-	r = inputs_project_file(a, cwd.real, home.real, &in->project_file, e);
+	claude->cwd = cwd.real;
+	claude->top = inputs_project_top(a, cwd.real, home.real);
+	r = inputs_project_file(a, cwd.real, claude->top, &in->project_file, e);
 	if (r < 0 || !in->project_file)
 		return r;
 	return trust_check(inputs_trust_store(a, environ_in, in->home), in->project_file,

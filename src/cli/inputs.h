@@ -11,7 +11,9 @@
 #include "cli/options.h"
 #include "policy/policy.h"
 
-#define INPUTS_MANAGED_DIR "/etc/ambit" /* not to be moved by any variable or option */
+/* not to be moved by any variable or option */
+#define INPUTS_MANAGED_DIR "/etc/ambit"
+#define INPUTS_CLAUDE_MANAGED_DIR "/etc/claude-code"
 
 /* The variable's value; NULL when it is unset or empty. */
 const char *inputs_variable(char *const *environ_in, const char *name);
@@ -32,11 +34,12 @@ const char *inputs_home(struct arena *a, const char *home_variable, const char *
 			unsigned uid);
 
 /*
- * The project's settings file for a canonical directory: here, or in the nearest
- * parent up to the top of the git work tree, or (without one) below the home
- * directory. NULL = none.
+ * The highest directory whose settings count for a canonical one: the top of the git work
+ * tree, or (without one) the last below the home directory.
  */
-int inputs_project_file(struct arena *a, const char *dir, const char *home, const char **ret,
+const char *inputs_project_top(struct arena *a, const char *dir, const char *home);
+/* The project's settings file: in dir, or in the nearest parent up to `top`. NULL = none. */
+int inputs_project_file(struct arena *a, const char *dir, const char *top, const char **ret,
 			struct error *e) NODISCARD;
 
 /* Where `ambit trust` keeps its records. */

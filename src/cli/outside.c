@@ -90,6 +90,9 @@ static int run_excluded(const struct invocation *inv, const struct policy *p,
 	const char *where = origin_text(a, &answer->rule->origin);
 	const char *entry = output_safe(a, answer->rule->text);
 
+	if (!answer->argv)
+		return error_set(e, EPERM, "refused: a denied command: %s \"%s\" (%s)", answer->key,
+				 entry, output_safe(a, where));
 	if (answer->place == COMMAND_REFUSED)
 		return error_set(
 			e, EPERM,
@@ -119,13 +122,13 @@ int outside_run(const struct invocation *inv, const struct policy *p, char *cons
 			  output_safe(inv->arena, by), output_safe(inv->arena, argv[0]));
 		return become(inv, p, argv[0], argv, e);
 	}
-	if (p->excluded_commands.n == 0)
+	if (p->excluded_commands.n == 0 && p->denied_commands.n == 0)
 		return 0;
 	if (inv->options.shell)
 		command_decide_text(p, inv->arena, inv->options.shell, path, &answer);
 	else
 		command_decide_argv(p, inv->arena, argv, path, &answer);
-	if (answer.place != COMMAND_SANDBOXED && !is_inside(inv))
+	if (answer.place == COMMAND_REFUSED || (answer.place == COMMAND_OUTSIDE && !is_inside(inv)))
 		return run_excluded(inv, p, &answer, e);
 	if (answer.rule)
 		log_warn("%s stays in the sandbox: %s", output_safe(inv->arena, answer.argv[0]),

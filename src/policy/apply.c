@@ -107,8 +107,8 @@ static int apply_map(struct builder *b, const struct source *s, size_t row, cons
 	return r;
 }
 
-static int apply_row(struct builder *b, const struct source *s, size_t row, const struct node *n,
-		     struct error *e)
+int apply_node(struct builder *b, const struct source *s, size_t row, const struct node *n,
+	       struct error *e)
 {
 	const struct setting *def = &settings_table[row];
 	struct value v;
@@ -178,7 +178,7 @@ static int apply_group(struct builder *b, const struct source *s, const struct n
 		int row = strchr(n->key, '.') ? -1 : setting_find(key);
 
 		if (row >= 0)
-			r = apply_row(b, s, (size_t)row, n, e);
+			r = apply_node(b, s, (size_t)row, n, e);
 		else if (strchr(n->key, '.') || !setting_is_group(key))
 			r = unknown_key(s, n, key, e);
 		else if (n->kind == NODE_MAP)
@@ -204,6 +204,6 @@ int apply_text(struct builder *b, const struct source *s, const char *key, const
 
 	if (row < 0)
 		return unknown_key(s, &n, key, e);
-	r = apply_row(b, s, (size_t)row, &n, e);
+	r = apply_node(b, s, (size_t)row, &n, e);
 	return r < 0 ? r : 0;
 }

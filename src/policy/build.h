@@ -37,6 +37,8 @@ struct source {
 	const char *trust_dir; /* SOURCE_NARROWING: what `ambit trust` would be told */
 	bool of_managed; /* a profile that the managed file asks for: its locks do not bind it */
 	bool strict; /* breaking a lock is an error, not a note */
+	bool foreign; /* another program's file: paths that are not there are skipped */
+	unsigned *left_out; /* SOURCE_NARROWING: counts what widens, instead of a note for each */
 };
 
 struct row_state {
@@ -57,6 +59,7 @@ struct builder {
 	/* before the untrusted project began: what counts as allowed already */
 	size_t lower_rules, lower_hosts;
 	bool managed_denies; /* there are locked rules to look out for */
+	bool claude_managed_rules; /* only managed permission rules of Claude's count */
 };
 
 struct origin source_origin(const struct source *s, const struct node *n);
@@ -108,6 +111,8 @@ void policy_print_row(const struct policy *p, size_t row, unsigned layers, struc
 /* apply.c */
 int apply_tree(struct builder *b, const struct source *s, const struct node *root, struct error *e)
 	NODISCARD;
+int apply_node(struct builder *b, const struct source *s, size_t row, const struct node *n,
+	       struct error *e) NODISCARD;
 int apply_text(struct builder *b, const struct source *s, const char *key, const char *value,
 	       struct error *e) NODISCARD;
 

@@ -263,6 +263,10 @@ static bool is_passed(const struct policy_environment *env, const char *name)
 /* Why the variable stays out, or NULL. */
 static const char *why_dropped(const struct policy *p, const char *name, const char *value)
 {
+	for (size_t i = 0; i < p->env.deny.n; i++) {
+		if (strcmp(p->env.deny.v[i].text, name) == 0)
+			return "denied by a rule";
+	}
 	if (is_passed(&p->env, name))
 		return NULL;
 	if (!environment_name_ok(name) || strlen(name) > ENV_NAME_MAX)

@@ -24,12 +24,6 @@ static const char *const runners[] = {
 	"tcsh",     "time",   "timeout", "unshare", "watch",   "xargs",   "zsh",
 };
 
-struct entry {
-	char **words;
-	size_t n;
-	bool more; /* any further words */
-};
-
 const char *command_place_text(enum command_place place)
 {
 	switch (place) {
@@ -44,7 +38,7 @@ const char *command_place_text(enum command_place place)
 }
 
 /* By its last component: /usr/bin/env is env. */
-static bool is_runner(const char *word)
+bool command_is_runner(const char *word)
 {
 	const char *slash = strrchr(word, '/'), *name = slash ? slash + 1 : word;
 
@@ -63,7 +57,7 @@ static size_t without_suffix(const char *text, bool *ret_more)
 	return *ret_more ? n - 2 : n;
 }
 
-static bool names_what_it_runs(const struct entry *entry)
+static bool names_what_it_runs(const struct command_entry *entry)
 {
 	for (size_t i = 1; i < entry->n; i++) {
 		if (entry->words[i][0] != '-' && !strchr(entry->words[i], '='))
@@ -72,7 +66,8 @@ static bool names_what_it_runs(const struct entry *entry)
 	return false;
 }
 
-static int parse_entry(struct arena *a, const char *text, struct entry *ret, struct error *e)
+int command_entry_parse(struct arena *a, const char *text, struct command_entry *ret,
+			struct error *e)
 {
 	struct shell_words words;
 	size_t len = without_suffix(text, &ret->more);
@@ -87,24 +82,24 @@ static int parse_entry(struct arena *a, const char *text, struct entry *ret, str
 	ret->n = words.n;
 	/* one word is the command with whatever arguments */
 	ret->more = ret->more || words.n == 1;
-	if (is_runner(words.v[0]) && !names_what_it_runs(ret))
-		return error_set(
-			e, EINVAL,
-			"\"%s\" would let every command out: %s runs others; name the one, "
-			"as in \"%s docker:*\"",
-			text, words.v[0], words.v[0]);
 	return 0;
 }
 
 int excluded_check(const char *entry, struct error *e)
 {
 	_cleanup_arena_ struct arena *a = arena_new();
-	struct entry parsed;
+	struct command_entry parsed;
+	int r = command_entry_parse(a, entry, &parsed, e);
 
-	return parse_entry(a, entry, &parsed, e);
+	if (r < 0 || !command_is_runner(parsed.words[0]) || names_what_it_runs(&parsed))
+		return r;
+	return error_set(e, EINVAL,
+			 "\"%s\" would let every command out: %s runs others; name the one, as in "
+			 "\"%s docker:*\"",
+			 entry, parsed.words[0], parsed.words[0]);
 }
 
-static bool entry_matches(const struct entry *entry, char *const *argv)
+static bool entry_matches(const struct command_entry *entry, char *const *argv)
 {
 	for (size_t i = 0; i < entry->n; i++) {
 		if (!argv[i] || strcmp(argv[i], entry->words[i]) != 0)
@@ -119,19 +114,30 @@ static const struct text_rule *find_entry(const struct policy *p, struct arena *
 	const struct text_rules *list = &p->excluded_commands;
 
 	for (size_t i = 0; i < list->n; i++) {
-		struct entry entry;
+		struct command_entry entry;
 
-		if (parse_entry(a, list->v[i].text, &entry, NULL) == 0 &&
+		if (command_entry_parse(a, list->v[i].text, &entry, NULL) == 0 &&
 		    entry_matches(&entry, argv))
 			return &list->v[i];
 	}
 	return NULL;
 }
 
-void command_judge_argv(const struct policy *p, struct arena *a, char *const *argv,
-			struct command_answer *ret)
+static bool judge_denied(const struct text_rule *rule, struct command_answer *ret)
+{
+	if (rule)
+		*ret = (struct command_answer){ .place = COMMAND_REFUSED,
+						.key = "deniedCommands",
+						.rule = rule,
+						.reason = "a denied command" };
+	return rule != NULL;
+}
+
+static void judge_excluded(const struct policy *p, struct arena *a, char *const *argv,
+			   struct command_answer *ret)
 {
 	*ret = (struct command_answer){ .place = COMMAND_SANDBOXED,
+					.key = "excludedCommands",
 					.reason = "not an excluded command" };
 	if (!argv[0])
 		return;
@@ -150,19 +156,29 @@ void command_judge_argv(const struct policy *p, struct arena *a, char *const *ar
 	}
 }
 
+void command_judge_argv(const struct policy *p, struct arena *a, char *const *argv,
+			struct command_answer *ret)
+{
+	if (!judge_denied(denied_find_argv(p, a, argv), ret))
+		judge_excluded(p, a, argv, ret);
+}
+
 /* Nothing but words: then it matters what they are. */
 void command_judge_text(const struct policy *p, struct arena *a, const char *text,
 			struct command_answer *ret)
 {
 	struct shell_words words;
 
+	if (judge_denied(denied_find_text(p, a, text), ret))
+		return;
 	shell_words_parse(a, text, strlen(text), &words);
 	if (!words.reason) {
-		command_judge_argv(p, a, words.v, ret);
+		judge_excluded(p, a, words.v, ret);
 		return;
 	}
 	*ret = (struct command_answer){
 		.place = COMMAND_SANDBOXED,
+		.key = "excludedCommands",
 		.reason = p->excluded_commands.n == 0
 				  ? "no command is excluded"
 				  : arena_printf(a, "not one simple command with literal words: %s",

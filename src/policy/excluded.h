@@ -17,14 +17,15 @@
 enum command_place {
 	COMMAND_SANDBOXED,
 	COMMAND_OUTSIDE, /* allowed outside the sandbox */
-	COMMAND_REFUSED, /* excluded, but nothing may leave (allowUnsandboxedCommands) */
+	COMMAND_REFUSED, /* denied, or excluded while nothing may leave (allowUnsandboxedCommands) */
 };
 
 struct command_answer {
 	enum command_place place;
-	const struct text_rule *rule; /* the entry of excludedCommands that matched, or NULL */
+	const char *key; /* the list that decided: "excludedCommands" or "deniedCommands" */
+	const struct text_rule *rule; /* its entry that matched, or NULL */
 	const char *reason; /* never NULL */
-	char *const *argv; /* OUTSIDE, REFUSED: the words that were judged */
+	char *const *argv; /* excluded: the words that were judged */
 	/*
 	 * OUTSIDE: the program, absolute. Execute this with argv, not the text in a shell:
 	 * then what was judged is what runs.
@@ -59,8 +60,25 @@ bool command_auto_allowed(const struct policy *p, const struct command_answer *a
 /* May an agent that asks for it run a command without the sandbox? Its user decides then. */
 bool command_can_bypass(const struct policy *p, bool asked);
 
-/* An entry of excludedCommands: is it one? (schema.c) */
+/* Is the text an entry of excludedCommands, of deniedCommands? (schema.c) */
 int excluded_check(const char *entry, struct error *e) NODISCARD;
+int denied_check(const char *entry, struct error *e) NODISCARD;
+
+/* An entry of either list, parsed. */
+struct command_entry {
+	char **words;
+	size_t n;
+	bool more; /* any further words */
+};
+int command_entry_parse(struct arena *a, const char *text, struct command_entry *ret,
+			struct error *e) NODISCARD;
+/* Does the program run what its arguments name (env, sudo, sh)? */
+bool command_is_runner(const char *word);
+
+/* denied.c: the entry of deniedCommands that goes against it, or NULL. */
+const struct text_rule *denied_find_text(const struct policy *p, struct arena *a, const char *text);
+const struct text_rule *denied_find_argv(const struct policy *p, struct arena *a,
+					 char *const *argv);
 
 /*
  * excluded_program.c: `name` as execvp() would find it, but only in absolute directories, and only

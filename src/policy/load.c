@@ -15,6 +15,7 @@
 #include "base/fd.h"
 #include "base/text.h"
 #include "policy/build.h"
+#include "policy/claude.h"
 #include "policy/profile.h"
 
 struct file {
@@ -26,6 +27,7 @@ struct load {
 	struct builder b;
 	struct file managed, user, project, only;
 	struct profiles profiles;
+	bool claude;
 };
 
 const char *origin_text(struct arena *a, const struct origin *o)
@@ -185,6 +187,51 @@ static int collect_profiles(struct load *l, struct error *e)
 	return r < 0 ? r : profiles_load(&l->b, &l->profiles, e);
 }
 
+static bool says_claude(const struct node *root, bool *ret)
+{
+	const struct node *n = root ? tree_get(root, "claudeSettings") : NULL;
+
+	if (!n || n->kind != NODE_BOOL)
+		return false;
+	*ret = ascii_lower(*n->text) == 't';
+	return true;
+}
+
+/*
+ * Is Claude's configuration to be read? It must be known before the layers, in which it
+ * stands low. An untrusted project is not asked, the managed file has the last word.
+ */
+static bool wants_claude(const struct load *l)
+{
+	const struct policy_inputs *in = l->b.in;
+	bool wanted = false;
+
+	for (size_t i = 0; i < l->profiles.n; i++) {
+		if (l->profiles.v[i].asked_by.mode != SOURCE_NARROWING)
+			(void)says_claude(l->profiles.v[i].root, &wanted);
+	}
+	(void)says_claude(l->user.root, &wanted);
+	if (l->project.source.mode != SOURCE_NARROWING)
+		(void)says_claude(l->project.root, &wanted);
+	(void)says_claude(l->only.root, &wanted);
+	for (size_t i = 0; i < in->n_settings; i++) {
+		if (strcmp(in->settings[i].key, "claudeSettings") == 0)
+			wanted = strcmp(in->settings[i].value, "true") == 0;
+	}
+	(void)says_claude(l->managed.root, &wanted);
+	return wanted;
+}
+
+/* With -s, the file stands for everybody's but the managed. */
+static int apply_claude(struct load *l, enum claude_part part, struct error *e)
+{
+	const struct policy_inputs *in = l->b.in;
+
+	if (!l->claude || (part != CLAUDE_MANAGED && (in->only_file || in->only_text)))
+		return 0;
+	return claude_apply(&l->b, part, e);
+}
+
 static int apply_defaults(struct builder *b, struct error *e)
 {
 	const struct source s = { .layer = LAYER_DEFAULT, .name = "default", .file = "default" };
@@ -234,13 +281,19 @@ static int apply_all(struct load *l, struct error *e)
 	if (r >= 0)
 		r = profiles_apply(b, &l->profiles, PROFILES_TRUSTED, e);
 	if (r >= 0)
+		r = apply_claude(l, CLAUDE_MANAGED, e);
+	if (r >= 0)
 		r = apply_file(b, &l->managed, e);
+	if (r >= 0)
+		r = apply_claude(l, CLAUDE_USER, e);
 	if (r >= 0)
 		r = apply_file(b, &l->user, e);
 	b->lower_rules = b->p->fs.rules.n;
 	b->lower_hosts = b->p->network.allowed.n;
 	if (r >= 0)
 		r = profiles_apply(b, &l->profiles, PROFILES_OF_UNTRUSTED, e);
+	if (r >= 0)
+		r = apply_claude(l, CLAUDE_PROJECT, e);
 	if (r >= 0)
 		r = apply_file(b, &l->project, e);
 	if (r >= 0)
@@ -343,6 +396,7 @@ int policy_load(struct arena *a, const struct policy_inputs *in, const struct po
 		r = read_locks(l, e);
 	if (r >= 0)
 		r = collect_profiles(l, e);
+	l->claude = r >= 0 && wants_claude(l);
 	if (r >= 0)
 		r = apply_all(l, e);
 	if (r < 0)

@@ -33,6 +33,10 @@ static int leave_out_widening(struct builder *b, const struct source *s, const c
 {
 	struct origin o = source_origin(s, n);
 
+	if (s->left_out) {
+		++*s->left_out;
+		return 0;
+	}
 	builder_note(b, &o, "ignored: %s would widen the policy (accept with: ambit trust %s)", key,
 		     s->trust_dir);
 	return 0;

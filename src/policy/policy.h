@@ -80,7 +80,7 @@ struct policy_limits {
 
 struct policy_environment {
 	enum env_inherit inherit;
-	struct text_rules pass, pass_prefix;
+	struct text_rules pass, pass_prefix, deny;
 	struct env_settings set;
 };
 
@@ -91,7 +91,7 @@ struct policy {
 	struct policy_filesystem fs;
 	struct policy_limits limits;
 	struct policy_environment env;
-	struct text_rules excluded_commands;
+	struct text_rules excluded_commands, denied_commands;
 	bool allow_unsandboxed_commands, auto_allow_bash;
 	bool only_managed_outside; /* managed `enabled`: what others exclude stays inside */
 	bool enabled;
@@ -100,6 +100,7 @@ struct policy {
 	struct text_rules require; /* properties, see sandbox/backend.h */
 	struct ignore_rules ignore;
 	bool weaker_nested;
+	bool claude_settings;
 	struct text_rules profiles;
 	const char *state_dir; /* canonical; what ambit remembers; NULL = nothing */
 	const char *audit_path; /* as written; NULL = default place */
@@ -121,6 +122,8 @@ struct setting_text {
 	enum layer layer; /* LAYER_OPTION or LAYER_ENVIRONMENT */
 };
 
+struct claude_files;
+
 /* All inputs of a policy; nothing else (no environment, no globals) is consulted. */
 struct policy_inputs {
 	const char *cwd; /* absolute */
@@ -133,6 +136,7 @@ struct policy_inputs {
 	const char *only_text; /* its content where that is in memory already; else NULL */
 	size_t only_len;
 	const char *state_dir; /* $XDG_STATE_HOME/ambit: trust, audit log; NULL = none is kept */
+	const struct claude_files *claude; /* claude.h; NULL = none */
 	const char *profile_dir; /* the shipped profiles */
 	const char *const *profile_dirs_user; /* NULL-terminated further places; may be NULL */
 	const struct setting_text *settings; /* environment first, then options, in order */

@@ -247,7 +247,7 @@ int rule_add(struct builder *b, const struct source *s, size_t row, const struct
 		return merge_violation(b, s, def->key, n, &against->origin, e);
 	rule.locked = s->layer == LAYER_MANAGED && rule.verdict == VERDICT_DENY;
 	b->managed_denies = b->managed_denies || rule.locked;
-	rule.optional = s->layer == LAYER_PROFILE;
+	rule.optional = s->layer == LAYER_PROFILE || s->foreign;
 	*ARENA_PUSH(b->a, b->p->fs.rules.v, b->p->fs.rules.n) = rule;
 	return 1;
 }

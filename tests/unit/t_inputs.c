@@ -79,11 +79,10 @@ static void make(const char *path)
 /* The project file of dir, relative to the top; "" = none. */
 static const char *project(struct fixture *f, const char *dir, const char *home)
 {
-	const char *ret = NULL;
+	const char *at = path_join(f->a, f->top, dir), *ret = NULL;
+	const char *top = inputs_project_top(f->a, at, path_join(f->a, f->top, home));
 
-	assert_int_equal(inputs_project_file(f->a, path_join(f->a, f->top, dir),
-					     path_join(f->a, f->top, home), &ret, &f->e),
-			 0);
+	assert_int_equal(inputs_project_file(f->a, at, top, &ret, &f->e), 0);
 	if (!ret)
 		return "";
 	assert_true(path_within(ret, f->top));
@@ -145,7 +144,7 @@ static void test_two_files_are_an_error(void **state)
 	make("p/.ambit.json");
 	make("p/.ambit.yaml");
 	assert_int_equal(
-		inputs_project_file(f->a, path_join(f->a, f->top, "p"), "/nowhere", &ret, &f->e),
+		inputs_project_file(f->a, path_join(f->a, f->top, "p"), f->top, &ret, &f->e),
 		-EEXIST);
 	assert_non_null(strstr(f->e.text, "only one"));
 }
