@@ -6,7 +6,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "cli/cli.h"
-#include "cli/inputs.h"
+#include "policy/inputs.h"
 #include "sandbox/backend.h"
 #include "supervise/attack.h"
 

@@ -9,7 +9,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "cli/cli.h"
-#include "cli/inputs.h"
+#include "policy/inputs.h"
 #include "policy/excluded.h"
 #include "policy/schema.h"
 

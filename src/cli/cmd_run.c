@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "cli/cli.h"
-#include "cli/inputs.h"
+#include "policy/inputs.h"
 #include "supervise/run.h"
 
 /* --report none is the absence of a report; --json asks for one on stderr. */

@@ -9,19 +9,18 @@
 
 #include "base/text.h"
 #include "cli/cli.h"
-#include "cli/inputs.h"
+#include "policy/inputs.h"
 #include "policy/trust.h"
 
 static int find_project(const struct invocation *inv, struct policy_inputs *ret, struct error *e)
 {
-	struct options o = inv->options;
+	const struct options *o = &inv->options;
+	struct inputs_request req = { .chdir = o->n_words > 0 ? o->words[0] : NULL };
 	int r;
 
-	if (o.n_words > 1)
+	if (o->n_words > 1)
 		return error_set(e, EINVAL, "trust takes one directory");
-	if (o.n_words == 1)
-		o.chdir = o.words[0];
-	r = inputs_gather(inv->arena, &o, inv->environ_in, ret, e);
+	r = inputs_gather(inv->arena, &req, inv->environ_in, ret, e);
 	if (r < 0)
 		return r;
 	if (ret->only_file)

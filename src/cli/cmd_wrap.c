@@ -10,7 +10,7 @@
 
 #include "base/text.h"
 #include "cli/cli.h"
-#include "cli/inputs.h"
+#include "policy/inputs.h"
 #include "sandbox/backend.h"
 
 static bool has_control(const char *s)

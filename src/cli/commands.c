@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "cli/inputs.h"
+#include "policy/inputs.h"
 
 #define SHARED (GROUP_GENERAL | GROUP_POLICY)
 

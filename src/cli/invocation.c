@@ -5,7 +5,7 @@
 
 #include "base/log.h"
 #include "cli/cli.h"
-#include "cli/inputs.h"
+#include "policy/inputs.h"
 
 /* -v and --debug: where the policy comes from. Values may be secrets and are not shown. */
 static void tell_sources(const struct policy_inputs *in)
@@ -25,10 +25,37 @@ static void tell_sources(const struct policy_inputs *in)
 		log_debug("%s sets %s", in->settings[i].source, in->settings[i].key);
 }
 
+/* A setting by its option, or by --set. False when the option is neither. */
+static bool setting_of(struct arena *a, const struct option_use *use, struct setting_text *ret)
+{
+	const struct option *o = use->option;
+	size_t len;
+
+	*ret = (struct setting_text){ .key = o->key,
+				      .value = use->value ? use->value : o->value,
+				      .source = arena_printf(a, "--%s", o->name),
+				      .layer = LAYER_OPTION };
+	if (o->effect != OPTION_SET)
+		return o->effect == OPTION_SETTING;
+	len = strcspn(use->value, "=");
+	ret->key = arena_strndup(a, use->value, len);
+	ret->value = use->value + len + 1;
+	return true;
+}
+
 int invocation_inputs(const struct invocation *inv, struct policy_inputs *ret, struct error *e)
 {
-	int r = inputs_gather(inv->arena, &inv->options, inv->environ_in, ret, e);
+	const struct options *o = &inv->options;
+	struct setting_text *settings = arena_array(inv->arena, o->n_uses + 1, sizeof(*settings));
+	struct inputs_request req = { .settings = o->settings,
+				      .chdir = o->chdir,
+				      .live_network = o->control_fd != NULL,
+				      .options = settings };
+	int r;
 
+	for (size_t i = 0; i < o->n_uses; i++)
+		req.n_options += setting_of(inv->arena, &o->uses[i], &settings[req.n_options]);
+	r = inputs_gather(inv->arena, &req, inv->environ_in, ret, e);
 	if (r == 0)
 		tell_sources(ret);
 	return r;

@@ -11,7 +11,7 @@
 
 #include "base/log.h"
 #include "cli/cli.h"
-#include "cli/inputs.h"
+#include "policy/inputs.h"
 #include "policy/excluded.h"
 #include "policy/schema.h"
 

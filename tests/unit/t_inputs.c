@@ -16,7 +16,7 @@
 
 #include "base/arena.h"
 #include "base/fd.h"
-#include "cli/inputs.h"
+#include "policy/inputs.h"
 
 #define ENVIRON(f, ...) environment((f)->a, (const char *[]){ __VA_ARGS__, NULL })
 

@@ -8,7 +8,6 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/path.h"
-#include "cli/options.h"
 #include "policy/policy.h"
 
 /* not to be moved by any variable or option */
@@ -54,6 +53,16 @@ const char *inputs_helper(struct arena *a, const char *name);
 /* An executable file of this name in an absolute directory of PATH; NULL = none. */
 char *inputs_find_program(struct arena *a, char *const *environ_in, const char *name);
 
+/* What the caller wants besides; all may be empty. */
+struct inputs_request {
+	const char *program; /* ambit's own file, absolute; NULL = this process runs it */
+	const char *settings; /* this file instead of the user's and the project's */
+	const char *chdir; /* the directory to run in */
+	bool live_network;
+	const struct setting_text *options;
+	size_t n_options;
+};
+
 /* Everything. -ENOENT and the like name the place. */
-int inputs_gather(struct arena *a, const struct options *o, char *const *environ_in,
+int inputs_gather(struct arena *a, const struct inputs_request *o, char *const *environ_in,
 		  struct policy_inputs *ret, struct error *e) NODISCARD;

@@ -6,7 +6,7 @@
  * be sandboxed, so it is only ever passed on as such, with what `ambit trust` has
  * recorded about it. A place that cannot be looked at is not taken for empty.
  */
-#include "cli/inputs.h"
+#include "policy/inputs.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -250,11 +250,9 @@ const char *inputs_helper(struct arena *a, const char *name)
 }
 
 /* The shipped profiles, found from where the program lies: build tree or relocated install. */
-static const char *find_profiles(struct arena *a)
+static const char *find_profiles(struct arena *a, const char *self)
 {
-	const char *self;
-
-	if (inputs_self(a, &self, NULL) < 0)
+	if (!self && inputs_self(a, &self, NULL) < 0)
 		return NULL;
 	if (path_within(self, AMBIT_BUILD_DIR))
 		return AMBIT_SOURCE_PROFILES;
@@ -321,25 +319,7 @@ static void push_variables(struct arena *a, char *const *environ_in, struct poli
 	}
 }
 
-static void push_use(struct arena *a, const struct option_use *use, struct policy_inputs *in,
-		     struct setting_text **v)
-{
-	const struct option *o = use->option;
-	struct setting_text like = { .key = o->key,
-				     .source = arena_printf(a, "--%s", o->name),
-				     .layer = LAYER_OPTION };
-
-	if (o->effect == OPTION_SETTING) {
-		push_setting(a, &like, use->value ? use->value : o->value, v, &in->n_settings);
-	} else if (o->effect == OPTION_SET) {
-		size_t len = strcspn(use->value, "=");
-
-		like.key = arena_strndup(a, use->value, len);
-		push_setting(a, &like, use->value + len + 1, v, &in->n_settings);
-	}
-}
-
-static int gather_settings(struct arena *a, const struct options *o, char *const *environ_in,
+static int gather_settings(struct arena *a, const struct inputs_request *o, char *const *environ_in,
 			   struct policy_inputs *in, struct error *e)
 {
 	struct setting_text *v = NULL;
@@ -347,14 +327,14 @@ static int gather_settings(struct arena *a, const struct options *o, char *const
 
 	push_variables(a, environ_in, in, &v);
 	r = push_no_sandbox(a, environ_in, in, &v, e);
-	for (size_t i = 0; i < o->n_uses; i++)
-		push_use(a, &o->uses[i], in, &v);
+	for (size_t i = 0; i < o->n_options; i++)
+		push_setting(a, &o->options[i], o->options[i].value, &v, &in->n_settings);
 	in->settings = v;
 	return r;
 }
 
 /* --chdir as the kernel understands it, or where we are. */
-static int gather_cwd(struct arena *a, const struct options *o, char *const *environ_in,
+static int gather_cwd(struct arena *a, const struct inputs_request *o, char *const *environ_in,
 		      struct policy_inputs *in, struct error *e)
 {
 	char path[PATH_MAX];
@@ -383,7 +363,7 @@ static struct claude_files *claude_files(struct arena *a, char *const *environ_i
 }
 
 /* The user's and the project's files, or the one given instead of them. */
-static int gather_files(struct arena *a, const struct options *o, char *const *environ_in,
+static int gather_files(struct arena *a, const struct inputs_request *o, char *const *environ_in,
 			struct policy_inputs *in, struct error *e)
 {
 	const char *config = xdg_dir(a, environ_in, "XDG_CONFIG_HOME", in->home, ".config");
@@ -399,7 +379,7 @@ static int gather_files(struct arena *a, const struct options *o, char *const *e
 	in->state_dir = state_dir(a, environ_in, in->home);
 	dirs[0] = path_join(a, config, "profiles");
 	in->profile_dirs_user = dirs;
-	in->profile_dir = find_profiles(a);
+	in->profile_dir = find_profiles(a, o->program);
 	r = find_settings(a, INPUTS_MANAGED_DIR, "settings", &in->managed_file, e);
 	if (r < 0)
 		return r;
@@ -419,11 +399,10 @@ static int gather_files(struct arena *a, const struct options *o, char *const *e
 			   &in->project_trusted, e);
 }
 
-int inputs_gather(struct arena *a, const struct options *o, char *const *environ_in,
+int inputs_gather(struct arena *a, const struct inputs_request *o, char *const *environ_in,
 		  struct policy_inputs *ret, struct error *e)
 {
-	struct policy_inputs in = { .view = &path_host_view,
-				    .live_network = o->control_fd != NULL };
+	struct policy_inputs in = { .view = &path_host_view, .live_network = o->live_network };
 	int r = gather_cwd(a, o, environ_in, &in, e);
 
 	if (r == 0)
