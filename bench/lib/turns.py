@@ -16,6 +16,7 @@ import tempfile
 import time
 from pathlib import Path
 
+IMAGE_SIZE = 2 << 30
 TREE = Path(__file__).resolve().parent.parent.parent
 
 
@@ -152,10 +153,13 @@ def scratch(where, image):
     try:
         if image:
             (base / "mnt").mkdir()
-            try_out(["truncate", "-s", "4G", "image"], base)
+            # in memory: what the disk does meanwhile is not what is measured
+            room = shutil.disk_usage("/dev/shm").free if os.path.isdir("/dev/shm") else 0
+            held = tempfile.NamedTemporaryFile(dir="/dev/shm" if room > IMAGE_SIZE else base)
+            held.truncate(IMAGE_SIZE)
             try_out(["mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0",
-                     "image"], base)
-            try_out(["mount", "-o", "loop", "image", "mnt"], base)
+                     held.name], base)
+            try_out(["mount", "-o", "loop", held.name, "mnt"], base)
         yield base / "mnt" if image else base
     finally:
         os.chdir("/")
