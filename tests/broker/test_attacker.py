@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Races against the name guard: attacker.c inside, judged from outside.
 
-ATTACK_SECONDS makes each run longer (default 6). Controls: the same program finds a way at once
-where nothing is guarded, so the judge can see one.
+ATTACK_SECONDS makes each run longer (default 6). Controls: the same program, with the same judge,
+finds a way where nothing is guarded, and into builds of ambit with one defence taken out
+(broken_*.c).
 """
 import os
 import subprocess
 from contextlib import ExitStack
 from pathlib import Path
 
+import ambit_test
 import pytest
 
 SECONDS = int(os.environ.get("ATTACK_SECONDS", "6"))
@@ -74,7 +76,8 @@ def judge(ws):
 
 def attack(box, programs, copies, options=OPTIONS, seconds=SECONDS, sandbox=True, ideas=()):
     program = programs("attacker", "attacker.c")
-    make_tree(box)
+    if not (box.ws / ".git").exists():
+        make_tree(box)
     with ExitStack() as stack:
         runs = [stack.enter_context(box.start(program, str(seconds), *ideas, options=options,
                                               sandbox=sandbox, stderr=subprocess.DEVNULL))
@@ -97,6 +100,19 @@ def test_two_sandboxes(box, programs):
 def test_one_idea(boxes, programs, idea):
     """With the processor for itself, a race is tried more often."""
     assert attack(boxes("user"), programs, 1, seconds=max(1, SECONDS // 4), ideas=[idea]) == []
+
+
+@pytest.mark.parametrize("broken, copies, idea", [("continue", 1, "flip"), ("lock", 2, "birth")])
+def test_control_broken(boxes, programs, monkeypatch, broken, copies, idea):
+    """Check and let go on; and two brokers that do not wait for each other: both are found out."""
+    program = ambit_test.AMBIT.parents[2] / f"tests/broker/broken-{broken}"
+    assert program.exists(), f"{program} is not there: tools/build --tests"
+    box, found, tries = boxes("user"), [], 0
+    monkeypatch.setattr(ambit_test, "AMBIT", program)
+    while not found and tries < 10:  # one is usually enough, on a machine that is not busy
+        tries += 1
+        found = attack(box, programs, copies, seconds=3, ideas=[idea])
+    assert found
 
 
 def test_control_without_sandbox(boxes, programs):
