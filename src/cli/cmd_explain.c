@@ -9,8 +9,8 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "cli/cli.h"
-#include "policy/inputs.h"
 #include "policy/excluded.h"
+#include "policy/inputs.h"
 #include "policy/schema.h"
 
 #define JSON_INDENT 2

@@ -11,8 +11,8 @@
 
 #include "base/log.h"
 #include "cli/cli.h"
-#include "policy/inputs.h"
 #include "policy/excluded.h"
+#include "policy/inputs.h"
 #include "policy/schema.h"
 
 /* Who asked for no sandbox; NULL = nobody. */
