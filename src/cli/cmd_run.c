@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "cli/cli.h"
 #include "policy/inputs.h"
+#include "supervise/events.h"
 #include "supervise/run.h"
 
 /* --report none is the absence of a report; --json asks for one on stderr. */
@@ -34,12 +35,19 @@ static int open_report(const char *path, int *ret, struct error *e)
 
 #define TOLD_MAX 20 /* lines on stderr; the report has them all */
 
+/* Who hears of it: the person at stderr, or a program at --events-fd. */
+struct listener {
+	int events; /* -1 = stderr */
+	unsigned told;
+};
+
 static void tell_denied(void *ctx, const struct report_entry *entry)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(BUF_MAX_TEXT);
-	unsigned *told = ctx;
+	struct listener *l = ctx;
 
-	if (++*told > TOLD_MAX)
+	events_denied(l->events, entry);
+	if (++l->told > TOLD_MAX || l->events >= 0)
 		return;
 	report_describe(entry, &b);
 	log_warn("%s", buf_str(&b));
@@ -47,8 +55,11 @@ static void tell_denied(void *ctx, const struct report_entry *entry)
 
 static void tell_note(void *ctx, const char *text)
 {
-	(void)ctx;
-	log_warn("%s", text);
+	const struct listener *l = ctx;
+
+	events_note(l->events, text);
+	if (l->events < 0)
+		log_warn("%s", text);
 }
 
 /* What is left to say when the command has ended. */
@@ -87,13 +98,13 @@ static int write_report(int fd, const struct report *r, char *const *argv,
 	return err < 0 ? error_set(e, -err, "cannot write the report: %s", strerror(-err)) : 0;
 }
 
-static int run_sandboxed(const struct invocation *inv, struct run_request *req, int *ret_status,
-			 struct error *e)
+static int run_sandboxed(const struct invocation *inv, struct run_request *req, int events,
+			 int *ret_status, struct error *e)
 {
 	struct report report = { .a = inv->arena };
 	struct run_result result = { 0 };
 	_cleanup_fd_ int fd = -1;
-	unsigned told = 0;
+	struct listener listener = { .events = events };
 	int r = open_report(report_path(&inv->options), &fd, e);
 
 	if (r < 0)
@@ -103,31 +114,83 @@ static int run_sandboxed(const struct invocation *inv, struct run_request *req, 
 	req->report_reads = inv->options.report_reads;
 	req->tell = tell_denied;
 	req->note = tell_note;
-	req->ctx = &told;
+	req->ctx = &listener;
 	r = run_command(req, &result, e);
 	req->report = NULL;
 	req->ctx = NULL;
 	if (r < 0)
 		return r;
 	*ret_status = result.exit_code;
-	tell_end(&report, &result, told);
+	events_end(events, &report, req->argv, &result);
+	if (events < 0)
+		tell_end(&report, &result, listener.told);
 	return write_report(fd, &report, req->argv, &result, e);
 }
 
-static int open_control(const struct invocation *inv, struct control *c, struct error *e)
+static int parse_descriptor(const struct invocation *inv, const char *option, const char *text,
+			    int *ret, struct error *e)
 {
-	const char *text = inv->options.control_fd;
 	uint64_t fd;
 
-	if (!text)
-		return 0;
 	if (text_parse_u64(text, INT_MAX, &fd) < 0)
-		return error_set(e, EINVAL, "--control-fd: '%s' is not the number of a descriptor",
+		return error_set(e, EINVAL, "%s: '%s' is not the number of a descriptor", option,
 				 output_safe(inv->arena, text));
-	return control_open(c, (int)fd, e);
+	*ret = (int)fd;
+	return 0;
 }
 
-static int run(const struct invocation *inv, struct run_request *req, int *ret_status,
+#define ENVIRONMENT_MAX ((size_t)8 << 20)
+
+/* The command's variables, each with a NUL behind it, as in /proc/PID/environ. */
+static int read_environment(const struct invocation *inv, int fd, char *const **ret,
+			    struct error *e)
+{
+	_cleanup_free_ char *text = NULL;
+	const char *path = arena_printf(inv->arena, "/proc/self/fd/%d", fd);
+	char **env = NULL, *copy;
+	size_t len, n = 0;
+	int r = fd <= STDERR_FILENO ? -EBADF
+				    : fd_read_file(AT_FDCWD, path, ENVIRONMENT_MAX, &text, &len);
+
+	if (r < 0)
+		return error_set(e, -r, "--env-fd %d: %s", fd, strerror(-r));
+	fd_close(fd);
+	copy = arena_strndup(inv->arena, text, len);
+	for (size_t at = 0; at < len; at += strlen(copy + at) + 1)
+		*ARENA_PUSH(inv->arena, env, n) = copy + at;
+	*ARENA_PUSH(inv->arena, env, n) = NULL;
+	*ret = env;
+	return 0;
+}
+
+/* Before anything else is opened: the numbers mean what the caller opened. */
+static int open_descriptors(const struct invocation *inv, struct run_request *req, int *ret_events,
+			    struct error *e)
+{
+	const struct options *o = &inv->options;
+	int fd, r = 0;
+
+	if (o->events_fd) {
+		r = parse_descriptor(inv, "--events-fd", o->events_fd, &fd, e);
+		if (r == 0)
+			r = events_open("--events-fd", fd, e);
+		if (r == 0)
+			*ret_events = fd;
+	}
+	if (r == 0 && o->control_fd) {
+		r = parse_descriptor(inv, "--control-fd", o->control_fd, &fd, e);
+		if (r == 0)
+			r = control_open(req->control, fd, e);
+	}
+	if (r == 0 && o->env_fd) {
+		r = parse_descriptor(inv, "--env-fd", o->env_fd, &fd, e);
+		if (r == 0)
+			r = read_environment(inv, fd, &req->environ_in, e);
+	}
+	return r;
+}
+
+static int run(const struct invocation *inv, struct run_request *req, int events, int *ret_status,
 	       struct error *e)
 {
 	struct policy_inputs inputs;
@@ -143,19 +206,27 @@ static int run(const struct invocation *inv, struct run_request *req, int *ret_s
 		return r;
 	req->control->inputs = &inputs;
 	req->control->start = req->policy;
-	return run_sandboxed(inv, req, ret_status, e);
+	return run_sandboxed(inv, req, events, ret_status, e);
 }
 
 int cmd_run(const struct invocation *inv, int *ret_status, struct error *e)
 {
 	struct control control = { .fd = -1 };
 	struct run_request req = { .environ_in = inv->environ_in, .control = &control };
-	int r = open_control(inv, &control, e);
+	int events = -1;
+	int r = open_descriptors(inv, &req, &events, e);
 
+	if (events >= 0)
+		log_level = LOG_QUIET;
 	if (r == 0)
 		r = invocation_argv(inv, &req.argv, e);
 	if (r == 0)
-		r = run(inv, &req, ret_status, e);
+		r = run(inv, &req, events, ret_status, e);
 	control_close(&control);
+	if (r < 0 && events >= 0) {
+		events_error(events, e);
+		*ret_status = e->exit_code ? e->exit_code : EXIT_AMBIT;
+		return 0;
+	}
 	return r;
 }

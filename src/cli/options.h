@@ -58,7 +58,7 @@ struct options {
 	size_t n_words;
 
 	const char *shell; /* -c */
-	const char *settings, *chdir, *report, *control_fd;
+	const char *settings, *chdir, *report, *control_fd, *events_fd, *env_fd;
 	bool json, schema, attack;
 	bool quiet, verbose, debug, help;
 	bool report_reads;

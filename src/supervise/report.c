@@ -176,9 +176,8 @@ void report_describe(const struct report_entry *entry, struct buf *out)
 	}
 }
 
-static void print_denied(struct json *j, const struct report_entry *e)
+void report_write_entry(const struct report_entry *e, struct json *j)
 {
-	json_begin_object(j);
 	json_kstring(j, "kind", e->kind);
 	json_kstring(j, "target", e->target);
 	json_kstring(j, "rule", e->rule);
@@ -189,7 +188,41 @@ static void print_denied(struct json *j, const struct report_entry *e)
 	json_kint(j, "time", e->time_ms);
 	json_kstring(j, "hint", e->hint);
 	json_kint(j, "count", (int64_t)e->count);
-	json_end_object(j);
+}
+
+void report_write_fields(const struct report *r, char *const *argv, const struct run_result *result,
+			 struct json *j)
+{
+	json_key(j, "command");
+	json_begin_array(j);
+	for (; *argv; argv++)
+		json_string(j, *argv);
+	json_end_array(j);
+	json_kstring(j, "backend", "native");
+	json_kint(j, "exitCode", result->exit_code);
+	json_kint(j, "signal", result->signal);
+	json_kbool(j, "timedOut", result->timed_out);
+	json_kint(j, "wallMs", (int64_t)result->wall_ms);
+	json_kint(j, "cpuMs", (int64_t)result->cpu_ms);
+	json_kint(j, "maxRss", (int64_t)result->max_rss);
+	json_key(j, "violations");
+	json_begin_array(j);
+	for (size_t i = 0; i < r->n_denied; i++) {
+		json_begin_object(j);
+		report_write_entry(&r->denied[i], j);
+		json_end_object(j);
+	}
+	json_end_array(j);
+	json_kint(j, "violationsNotListed", (int64_t)r->dropped);
+	json_key(j, "runsLater");
+	json_begin_array(j);
+	for (size_t i = 0; i < r->n_later; i++) {
+		json_begin_object(j);
+		json_kstring(j, "path", r->later[i].target);
+		json_kstring(j, "reason", r->later[i].reason);
+		json_end_object(j);
+	}
+	json_end_array(j);
 }
 
 void report_print_json(const struct report *r, char *const *argv, const struct run_result *result,
@@ -198,33 +231,7 @@ void report_print_json(const struct report *r, char *const *argv, const struct r
 	struct json j = { .out = out, .indent = 2 };
 
 	json_begin_object(&j);
-	json_key(&j, "command");
-	json_begin_array(&j);
-	for (; *argv; argv++)
-		json_string(&j, *argv);
-	json_end_array(&j);
-	json_kstring(&j, "backend", "native");
-	json_kint(&j, "exitCode", result->exit_code);
-	json_kint(&j, "signal", result->signal);
-	json_kbool(&j, "timedOut", result->timed_out);
-	json_kint(&j, "wallMs", (int64_t)result->wall_ms);
-	json_kint(&j, "cpuMs", (int64_t)result->cpu_ms);
-	json_kint(&j, "maxRss", (int64_t)result->max_rss);
-	json_key(&j, "violations");
-	json_begin_array(&j);
-	for (size_t i = 0; i < r->n_denied; i++)
-		print_denied(&j, &r->denied[i]);
-	json_end_array(&j);
-	json_kint(&j, "violationsNotListed", (int64_t)r->dropped);
-	json_key(&j, "runsLater");
-	json_begin_array(&j);
-	for (size_t i = 0; i < r->n_later; i++) {
-		json_begin_object(&j);
-		json_kstring(&j, "path", r->later[i].target);
-		json_kstring(&j, "reason", r->later[i].reason);
-		json_end_object(&j);
-	}
-	json_end_array(&j);
+	report_write_fields(r, argv, result, &j);
 	json_end_object(&j);
 	buf_putc(out, '\n');
 }

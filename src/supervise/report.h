@@ -12,6 +12,7 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
+#include "base/json.h"
 #include "policy/policy.h"
 #include "supervise/broker/broker.h"
 
@@ -48,5 +49,9 @@ void report_prune(struct report *r);
 /* "denied write to /etc/hosts — outside the writable directories (allow with: ...)" */
 void report_describe(const struct report_entry *entry, struct buf *out);
 
+/* The members of a JSON object, for an entry and for the whole. */
+void report_write_entry(const struct report_entry *e, struct json *j);
+void report_write_fields(const struct report *r, char *const *argv, const struct run_result *result,
+			 struct json *j);
 void report_print_json(const struct report *r, char *const *argv, const struct run_result *result,
 		       struct buf *out);

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Signals, the end of a run and what is left of it, environment: CONTRACT sections 4 and 6."""
 import contextlib
+import json
 import os
 import resource
 import select
@@ -411,3 +412,31 @@ def test_caller_that_gives_up(plain):
         plain_env = {**plain.env, "MARK": mark}
         subprocess.run(plain.argv("sleep", "300"), cwd=plain.ws, env=plain_env, timeout=0.3, capture_output=True)
     assert wait_until(lambda: not processes_with(mark), 5)
+
+
+def test_events_for_programs(plain):
+    read, write = os.pipe()
+    env_read, env_write = os.pipe()
+    os.write(env_write, b"COLOUR=red\0PATH=/usr/bin:/bin\0AMBIT_NO_SANDBOX=1\0")
+    os.close(env_write)
+    r = plain.ambit("run", "--events-fd", str(write), "--env-fd", str(env_read), "--", "sh", "-c",
+                    'echo $COLOUR; ls /proc/self/fd; echo x > /etc/ambit-canary',
+                    pass_fds=(write, env_read))
+    os.close(write), os.close(env_read)
+    with os.fdopen(read) as f:
+        lines = [json.loads(line) for line in f]
+    assert [line["event"] for line in lines] == ["denied", "end"]
+    assert lines[0]["target"] == "/etc/ambit-canary" and lines[1]["exitCode"] == r.code != 0
+    assert r.out.split() == ["red", "0", "1", "2", "3"]  # 3: ls's own
+    assert "denied" not in r.err
+
+
+def test_events_tell_a_refusal(plain):
+    read, write = os.pipe()
+    r = plain.ambit("run", "--events-fd", str(write), "--set", "nonsense=1", "--", "true",
+                    pass_fds=(write,))
+    os.close(write)
+    with os.fdopen(read) as f:
+        line = json.loads(f.read())
+    assert line["event"] == "error" and line["exitCode"] == r.code == 125
+    assert "nonsense" in line["text"] and r.err == ""

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "supervise/events.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/json.h"
+
+#define PATIENCE_MS 1000 /* for a reader that is slow; then the line is lost */
+
+int events_open(const char *name, int fd, struct error *e)
+{
+	int flags = fd > STDERR_FILENO ? fcntl(fd, F_GETFL) : -1;
+	struct stat st;
+
+	if (fd <= STDERR_FILENO)
+		return error_set(e, EINVAL, "%s %d: must be 3 or higher", name, fd);
+	if (flags < 0 || fstat(fd, &st) < 0)
+		return error_set(e, EBADF, "%s %d: no such descriptor is open", name, fd);
+	if ((flags & O_ACCMODE) == O_RDONLY || flags & O_PATH)
+		return error_set(e, EBADF, "%s %d: cannot be written to", name, fd);
+	if (fcntl(fd, F_SETFD, FD_CLOEXEC) < 0)
+		return error_set(e, errno, "%s %d: %s", name, fd, strerror(errno));
+	return 0;
+}
+
+static void begin(struct json *j, const char *event)
+{
+	json_begin_object(j);
+	json_kstring(j, "event", event);
+}
+
+static void finish(int fd, struct json *j)
+{
+	struct pollfd ready = { .fd = fd, .events = POLLOUT };
+
+	json_end_object(j);
+	buf_putc(j->out, '\n');
+	if (!j->out->overflow && poll(&ready, 1, PATIENCE_MS) == 1)
+		(void)!fd_write_all(fd, buf_str(j->out), j->out->len);
+}
+
+void events_note(int fd, const char *text)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(BUF_MAX_TEXT);
+	struct json j = { .out = &b };
+
+	if (fd < 0)
+		return;
+	begin(&j, "note");
+	json_kstring(&j, "text", text);
+	finish(fd, &j);
+}
+
+void events_denied(int fd, const struct report_entry *entry)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(BUF_MAX_TEXT);
+	struct json j = { .out = &b };
+
+	if (fd < 0)
+		return;
+	begin(&j, "denied");
+	report_write_entry(entry, &j);
+	finish(fd, &j);
+}
+
+void events_error(int fd, const struct error *e)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(BUF_MAX_TEXT);
+	struct json j = { .out = &b };
+
+	if (fd < 0)
+		return;
+	begin(&j, "error");
+	json_kstring(&j, "text", e->text);
+	json_kint(&j, "exitCode", e->exit_code ? e->exit_code : 125);
+	finish(fd, &j);
+}
+
+void events_end(int fd, const struct report *r, char *const *argv, const struct run_result *result)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(BUF_MAX_TEXT);
+	struct json j = { .out = &b };
+
+	if (fd < 0)
+		return;
+	begin(&j, "end");
+	report_write_fields(r, argv, result, &j);
+	finish(fd, &j);
+}
