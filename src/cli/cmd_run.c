@@ -145,18 +145,22 @@ static int parse_descriptor(const struct invocation *inv, const char *option, co
 static int read_environment(const struct invocation *inv, int fd, char *const **ret,
 			    struct error *e)
 {
-	_cleanup_free_ char *text = NULL;
-	const char *path = arena_printf(inv->arena, "/proc/self/fd/%d", fd);
-	char **env = NULL, *copy;
-	size_t len, n = 0;
-	int r = fd <= STDERR_FILENO ? -EBADF
-				    : fd_read_file(AT_FDCWD, path, ENVIRONMENT_MAX, &text, &len);
+	_cleanup_buf_ struct buf b = BUF_INIT(ENVIRONMENT_MAX);
+	char chunk[4096], **env = NULL, *copy;
+	ssize_t got = fd > STDERR_FILENO ? 1 : -1;
+	size_t n = 0;
 
-	if (r < 0)
-		return error_set(e, -r, "--env-fd %d: %s", fd, strerror(-r));
+	while (got > 0 || (got < 0 && errno == EINTR)) {
+		got = read(fd, chunk, sizeof(chunk));
+		if (got > 0)
+			buf_append(&b, chunk, (size_t)got);
+	}
+	if (got < 0 || b.overflow)
+		return error_set(e, b.overflow ? E2BIG : EBADF, "--env-fd %d: %s", fd,
+				 b.overflow ? "too long" : "cannot be read from");
 	fd_close(fd);
-	copy = arena_strndup(inv->arena, text, len);
-	for (size_t at = 0; at < len; at += strlen(copy + at) + 1)
+	copy = arena_strndup(inv->arena, buf_str(&b), b.len);
+	for (size_t at = 0; at < b.len; at += strlen(copy + at) + 1)
 		*ARENA_PUSH(inv->arena, env, n) = copy + at;
 	*ARENA_PUSH(inv->arena, env, n) = NULL;
 	*ret = env;
