@@ -46,7 +46,8 @@ const struct command *command_find(const char *name);
 /* The error for a word that is not a command. */
 int command_refuse(struct arena *a, const char *word, struct error *e);
 
-command_fn cmd_run, cmd_policy, cmd_explain, cmd_plan, cmd_check, cmd_wrap, cmd_trust, cmd_help;
+command_fn cmd_run, cmd_policy, cmd_explain, cmd_plan, cmd_check, cmd_wrap, cmd_trust, cmd_mcp,
+	cmd_help;
 
 /* help.c */
 void help_overview(struct buf *out);
@@ -80,5 +81,8 @@ int invocation_argv(const struct invocation *inv, char *const **ret, struct erro
  */
 int outside_run(const struct invocation *inv, const struct policy *p, char *const *argv,
 		struct error *e) NODISCARD;
+/* Who asked for no sandbox at all (NULL = nobody); an error when that is not for the caller to ask. */
+int outside_asked(const struct invocation *inv, const struct policy *p, const char **ret,
+		  struct error *e) NODISCARD;
 /* No words are taken. */
 int invocation_no_words(const struct invocation *inv, struct error *e) NODISCARD;

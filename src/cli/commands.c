@@ -34,10 +34,11 @@ const struct command commands_table[] = {
 	  "print a shell line that runs the command in the sandbox" },
 	{ "trust", cmd_trust, GROUP_GENERAL, false, "[DIR]",
 	  "let a project's own settings widen the policy, until they change" },
+	{ "mcp", cmd_mcp, SHARED, false, "serve [OPTIONS]",
+	  "serve the tools execute, execute_file and batch_execute over MCP, on stdin and stdout" },
 	{ "help", cmd_help, GROUP_GENERAL, false, "[COMMAND]", "show this, or the help of a command" },
 	{ .name = "learn" },
 	{ .name = "log" },
-	{ .name = "mcp" },
 	{ .name = "agent" },
 };
 /* clang-format on */

@@ -7,6 +7,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "cli/cli.h"
+#include "mcp/serve.h"
 #include "supervise/attack.h"
 
 /*
@@ -92,6 +93,11 @@ static int ambit(struct arena *a, char *const *argv, int *ret_status, struct err
 	/* how `check --attack` calls this program, for nobody else's use */
 	if (strcmp(argv[1], ATTACK_PROBES_WORD) == 0) {
 		*ret_status = attack_probes(argv + 2, STDOUT_FILENO);
+		return 0;
+	}
+	/* how the MCP server calls it inside a sandbox */
+	if (strcmp(argv[1], MCP_UNPACK_WORD) == 0) {
+		*ret_status = mcp_unpack(argv + 2);
 		return 0;
 	}
 	return run_named_command(a, argv + 1, ret_status, e);

@@ -105,18 +105,24 @@ static int run_excluded(const struct invocation *inv, const struct policy *p,
 	return become(inv, p, answer->program, answer->argv, e);
 }
 
+int outside_asked(const struct invocation *inv, const struct policy *p, const char **ret,
+		  struct error *e)
+{
+	*ret = unsandboxed_by(inv->arena, p);
+	return *ret ? check_may_be_unsandboxed(inv, *ret, e) : 0;
+}
+
 int outside_run(const struct invocation *inv, const struct policy *p, char *const *argv,
 		struct error *e)
 {
-	const char *by = unsandboxed_by(inv->arena, p);
+	const char *by;
 	const char *path = inputs_variable(inv->environ_in, "PATH");
 	struct command_answer answer;
-	int r;
+	int r = outside_asked(inv, p, &by, e);
 
+	if (r < 0)
+		return r;
 	if (by) {
-		r = check_may_be_unsandboxed(inv, by, e);
-		if (r < 0)
-			return r;
 		log_error("NO SANDBOX (%s): %s runs with all your rights; no rule and no limit "
 			  "applies",
 			  output_safe(inv->arena, by), output_safe(inv->arena, argv[0]));

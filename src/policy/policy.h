@@ -175,6 +175,13 @@ struct decision {
 	const char *reason; /* short text: "outside the writable directories", ... */
 };
 
+/*
+ * The path rules as they are to be enforced now: what a rule names may have been made, removed or
+ * replaced since the policy was loaded. For those who keep a policy for long.
+ */
+void policy_look_again(const struct policy *p, struct arena *a, const struct view *view,
+		       struct path_rules *ret);
+
 /* path must be canonical (view->look). Pure; judged by path_rule.real. */
 void policy_decide_path(const struct policy *p, enum access access, const char *path,
 			struct decision *ret);

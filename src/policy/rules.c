@@ -148,6 +148,25 @@ static int make_rule(struct builder *b, const struct source *s, bool literal,
 	return 0;
 }
 
+void policy_look_again(const struct policy *p, struct arena *a, const struct view *view,
+		       struct path_rules *ret)
+{
+	const struct policy_inputs in = { .view = view };
+	struct policy copy = *p;
+	struct builder b = { .a = a, .p = &copy, .in = &in };
+
+	ret->v = arena_array(a, p->fs.rules.n, sizeof(*ret->v));
+	ret->n = p->fs.rules.n;
+	for (size_t i = 0; i < ret->n; i++) {
+		struct path_rule *r = &ret->v[i];
+
+		*r = p->fs.rules.v[i];
+		r->absent = false;
+		r->real = r->glob ? resolve_pattern(&b, r->path)
+				  : rule_resolve(&b, r->path, &r->absent);
+	}
+}
+
 /* "path", or { path: ..., literal: true } */
 static int read_entry(const struct source *s, const char *key, const struct node *n,
 		      const char **ret_text, bool *ret_literal, struct error *e)

@@ -1,0 +1,719 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a call returns, twice: as text for the model, as data for programs. The text begins with
+ * what the sandbox stopped, then comes what the program printed, then how it ended unless that
+ * is plain success.
+ *
+ * The output is the command's: it is escaped by the JSON writer, cut to a size, and otherwise
+ * left as it is. Lines of ours stand in brackets, at the start and at the end.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fd.h"
+#include "base/text.h"
+#include "mcp/excerpt.h"
+#include "mcp/find.h"
+#include "mcp/server.h"
+
+#define INLINE_MAX ((size_t)60 << 10) /* output shown in one result; the rest by resource */
+#define INLINE_LEAST 1500 /* of each command of a batch */
+#define BLOCKED_MAX 20 /* lines; the data has all */
+#define INTENT_BYTES 5000 /* shorter outputs are shown whole, intent or not */
+#define INTENT_SHOWN 2000
+#define PLACES_MAX 5 /* per question */
+#define PLACE_BYTES 1500
+
+static const char *const stream_names[] = { "stdout", "stderr" };
+
+/* --- what the sandbox stopped -------------------------------------------------------------------- */
+
+void result_describe(const struct report_entry *entry, struct buf *out)
+{
+	struct report_entry shown = *entry;
+
+	shown.hint = NULL;
+	if (strcmp(shown.kind, "write") == 0 &&
+	    strcmp(shown.reason, "outside the writable directories") == 0)
+		shown.reason = "this path is outside the project directory";
+	report_describe(&shown, out);
+}
+
+static void put_blocked_text(const struct run *run, struct buf *text)
+{
+	const char *hint = NULL;
+
+	for (size_t i = 0; i < run->report.n_denied && i < BLOCKED_MAX; i++) {
+		buf_puts(text, "[SANDBOX BLOCKED] ");
+		result_describe(&run->report.denied[i], text);
+		buf_putc(text, '\n');
+		hint = hint ? hint : run->report.denied[i].hint;
+	}
+	if (run->report.n_denied > BLOCKED_MAX)
+		buf_printf(text, "[SANDBOX BLOCKED] and %zu more\n",
+			   run->report.n_denied - BLOCKED_MAX);
+	if (hint) {
+		buf_puts(text, "[the user can allow it: ambit mcp serve ");
+		text_append_safe(text, hint);
+		buf_puts(text, "]\n");
+	}
+}
+
+static void put_blocked_data(const struct run *run, struct json *j)
+{
+	json_key(j, "blocked");
+	json_begin_array(j);
+	for (size_t i = 0; i < run->report.n_denied; i++) {
+		const struct report_entry *e = &run->report.denied[i];
+
+		json_begin_object(j);
+		json_kstring(j, "kind", e->kind);
+		json_kstring(j, "target", e->target);
+		json_kstring(j, "rule", e->rule);
+		json_kstring(j, "source", e->source);
+		json_kstring(j, "reason", e->reason);
+		json_kstring(j, "process", e->process);
+		json_kint(j, "pid", e->pid);
+		json_kint(j, "time", e->time_ms);
+		if (e->hint)
+			json_kstring(j, "hint", e->hint);
+		json_kint(j, "count", (int64_t)e->count);
+		json_end_object(j);
+	}
+	json_end_array(j);
+}
+
+/* Said in every response: that there is no sandbox, or what it does not hold. */
+static void put_unsandboxed(const struct server *s, struct buf *text)
+{
+	if (s->unsandboxed)
+		buf_printf(text, "[NO SANDBOX] %s: this ran with all rights of the user\n",
+			   s->unsandboxed);
+	else if (s->req->policy->fallback == FALLBACK_WARN) {
+		for (size_t i = 0; i < s->n_notes; i++)
+			buf_printf(text, "[SANDBOX] %s\n", s->notes[i]);
+	}
+}
+
+/* --- how it ended ------------------------------------------------------------------------------ */
+
+bool result_failed(const struct run *run)
+{
+	if (run->failure.code || run->stop != RUN_STOP_NONE)
+		return true;
+	/* grep and diff say "nothing found", "they differ" so, and the output is the answer */
+	if (run->result.exit_code == 1 && strcmp(run->language, "shell") == 0 &&
+	    run->spool[0].size && !run->spool[1].size && !run->report.n_denied)
+		return false;
+	return run->result.exit_code != 0;
+}
+
+static int exit_code(const struct run *run)
+{
+	if (run->failure.code)
+		return run->failure.exit_code ? run->failure.exit_code : 125;
+	return run->stop == RUN_STOP_TIMEOUT ? 124 : run->result.exit_code;
+}
+
+static void put_end_text(const struct run *run, struct buf *text)
+{
+	if (run->state != RUN_ENDED) {
+		buf_printf(text,
+			   "[still running as job %s: job_output reads what it prints, job_kill "
+			   "ends it]\n",
+			   run->id);
+		return;
+	}
+	if (run->failure.code) {
+		buf_puts(text, "[not run: ");
+		text_append_safe(text, run->failure.text);
+		buf_puts(text, "]\n");
+		return;
+	}
+	switch (run->stop) {
+	case RUN_STOP_TIMEOUT:
+		buf_printf(text,
+			   "[timed out after %" PRIu64 " ms: all of its processes were ended]\n",
+			   run->result.wall_ms);
+		return;
+	case RUN_STOP_OUTPUT:
+		buf_printf(text, "[ended because of its output: %s]\n",
+			   run->lost ? "there is no room to keep it"
+				     : "more than the limit (limits.output)");
+		return;
+	case RUN_STOP_KILL:
+		buf_puts(text, "[ended by job_kill]\n");
+		return;
+	case RUN_STOP_CANCEL:
+		buf_puts(text, "[cancelled]\n");
+		return;
+	case RUN_STOP_NONE:
+		break;
+	}
+	if (run->result.signal)
+		buf_printf(text, "[killed by %s]\n", run_signal_name(run->result.signal));
+	else if (run->result.exit_code)
+		buf_printf(text, "[exit code %d]\n", run->result.exit_code);
+	else if (!run_bytes(run))
+		buf_puts(text, "[no output]\n");
+}
+
+/* Everything about a run but its output. */
+static void put_end_data(const struct server *s, const struct run *run, struct json *j)
+{
+	json_kstring(j, "jobId", run->id);
+	json_kbool(j, "running", run->state != RUN_ENDED);
+	if (run->state == RUN_ENDED) {
+		json_kint(j, "exitCode", exit_code(run));
+		if (run->result.signal)
+			json_kstring(j, "signal", run_signal_name(run->result.signal));
+	}
+	if (run->failure.code)
+		json_kstring(j, "error", run->failure.text);
+	json_kbool(j, "timedOut", run->stop == RUN_STOP_TIMEOUT);
+	json_kint(j, "stdoutBytes", (int64_t)run->spool[0].size);
+	json_kint(j, "stderrBytes", (int64_t)run->spool[1].size);
+	json_kint(j, "durationMs",
+		  run->state == RUN_ENDED ? (int64_t)run->result.wall_ms
+					  : (int64_t)(server_now_ms() - run->started_ms));
+	json_kint(j, "cpuMs", (int64_t)run->result.cpu_ms);
+	json_kint(j, "maxRssKb", (int64_t)(run->result.max_rss / 1024));
+	json_kbool(j, "sandboxed", run->sandboxed);
+	if (s->unsandboxed)
+		json_kstring(j, "warning", s->unsandboxed);
+	put_blocked_data(run, j);
+}
+
+/* --- output ------------------------------------------------------------------------------------ */
+
+static struct excerpt take_excerpt(const struct run *run, size_t which, size_t max, struct buf *out)
+{
+	_cleanup_arena_ struct arena *a = arena_new();
+
+	return excerpt_append(&run->spool[which], max,
+			      arena_printf(a,
+					   "job_output jobId=%s offset=..., or resource "
+					   "exec://%s/%s",
+					   run->id, run->id, stream_names[which]),
+			      out);
+}
+
+/* How much of `max` each stream gets: what it needs, at most two thirds if the other needs some. */
+static void share(const struct run *run, size_t max, size_t ret[2])
+{
+	size_t part = max / 3;
+
+	ret[1] = run->spool[1].size < part ? (size_t)run->spool[1].size : part;
+	ret[0] = max - ret[1];
+	if (run->spool[0].size < ret[0])
+		ret[1] = max - (size_t)run->spool[0].size;
+}
+
+static void put_output_text(const struct run *run, struct buf parts[2], struct buf *text)
+{
+	(void)run;
+	for (size_t i = 0; i < 2; i++) {
+		if (!parts[i].len)
+			continue;
+		if (i)
+			buf_puts(text, "[stderr]\n");
+		buf_append(text, parts[i].data, parts[i].len);
+		if (parts[i].data[parts[i].len - 1] != '\n')
+			buf_putc(text, '\n');
+	}
+}
+
+static void put_output_data(const struct call *c, struct buf parts[2], struct json *j)
+{
+	bool base64 = c->args.encoding && strcmp(c->args.encoding, "base64") == 0;
+
+	for (size_t i = 0; i < 2; i++) {
+		json_key(j, stream_names[i]);
+		if (base64) {
+			_cleanup_buf_ struct buf b = BUF_INIT(BUF_MAX_TEXT);
+
+			excerpt_base64(&b, buf_str(&parts[i]), parts[i].len);
+			json_string(j, buf_str(&b));
+		} else {
+			json_string_n(j, buf_str(&parts[i]), parts[i].len);
+		}
+	}
+}
+
+/* --- search ------------------------------------------------------------------------------------ */
+
+/* The texts of runs for find.c; freed by free_texts(). */
+struct texts {
+	struct find_text v[2 * (ARGUMENTS_COMMANDS_MAX + 40)];
+	size_t n, left;
+};
+
+static void add_texts(struct arena *a, struct texts *t, const struct run *run)
+{
+	for (size_t i = 0; i < 2 && t->n < ARRAY_LEN(t->v); i++) {
+		const struct spool *spool = &run->spool[i];
+		size_t len = spool->size < t->left ? (size_t)spool->size : t->left;
+		char *data;
+
+		if (!len)
+			continue;
+		data = malloc(len);
+		if (!data)
+			abort();
+		len = spool_read(spool, 0, data, len);
+		t->v[t->n++] = (struct find_text){ i ? arena_printf(a, "%s (stderr)", run->label)
+						     : run->label,
+						   data, len };
+		t->left -= len;
+	}
+}
+
+static void free_texts(struct texts *t)
+{
+	for (size_t i = 0; i < t->n; i++) {
+		char *data;
+
+		memcpy(&data, &t->v[i].text, sizeof(data)); /* ours, const for the search only */
+		free(data);
+	}
+}
+
+/* One question: the places, as text and as data. */
+static void put_places(struct arena *a, const struct texts *t, const char *question,
+		       struct buf *text, struct json *j)
+{
+	struct find_matches found;
+
+	find_places(a, t->v, t->n, question, PLACES_MAX, &found);
+	buf_puts(text, "## ");
+	text_append_safe(text, question);
+	buf_puts(text, found.n ? "\n" : "\n[nothing found]\n");
+	json_begin_object(j);
+	json_kstring(j, "query", question);
+	json_key(j, "places");
+	json_begin_array(j);
+	for (size_t i = 0; i < found.n; i++) {
+		const struct find_match *m = &found.v[i];
+		size_t len = m->len < PLACE_BYTES ? m->len : excerpt_whole(m->text, PLACE_BYTES);
+		const char *label = t->v[m->which].label;
+
+		buf_printf(text, "[%s, line %zu]\n", label, m->line);
+		buf_append(text, m->text, len);
+		buf_puts(text, len < m->len ? " [...]\n" : "\n");
+		json_begin_object(j);
+		json_kstring(j, "label", label);
+		json_kint(j, "line", (int64_t)m->line);
+		json_key(j, "text");
+		json_string_n(j, m->text, len);
+		json_end_object(j);
+	}
+	json_end_array(j);
+	json_end_object(j);
+}
+
+/* --- execute, execute_file ----------------------------------------------------------------------- */
+
+void result_run(struct server *s, struct call *c, struct buf *text, struct json *j)
+{
+	const struct run *run = c->runs[0];
+	struct buf parts[2] = { BUF_INIT(BUF_MAX_TEXT), BUF_INIT(BUF_MAX_TEXT) };
+	bool search = c->args.intent && *c->args.intent && run_bytes(run) > INTENT_BYTES;
+	size_t room[2];
+	bool truncated = false;
+
+	c->failed = run->state == RUN_ENDED && result_failed(run);
+	share(run, search ? INTENT_SHOWN : INLINE_MAX, room);
+	for (size_t i = 0; i < 2; i++)
+		truncated |= take_excerpt(run, i, room[i], &parts[i]).truncated;
+	put_blocked_text(run, text);
+	put_unsandboxed(s, text);
+	json_begin_object(j);
+	put_end_data(s, run, j);
+	json_kbool(j, "truncated", truncated);
+	put_output_data(c, parts, j);
+	if (search) {
+		struct texts *t = arena_alloc(c->a, sizeof(*t));
+
+		t->left = FIND_BYTES_MAX;
+		add_texts(c->a, t, run);
+		json_key(j, "matches");
+		json_begin_array(j);
+		put_places(c->a, t, c->args.intent, text, j);
+		json_end_array(j);
+		free_texts(t);
+		buf_printf(text, "## the whole output: %" PRIu64 " bytes\n", run_bytes(run));
+	}
+	json_end_object(j);
+	put_output_text(run, parts, text);
+	put_end_text(run, text);
+	buf_done(&parts[0]);
+	buf_done(&parts[1]);
+}
+
+/* --- batch_execute -------------------------------------------------------------------------------- */
+
+static void put_command_head(const struct run *run, struct buf *text)
+{
+	buf_puts(text, "# ");
+	text_append_safe(text, run->label);
+	if (run->stop == RUN_STOP_NONE && !run->failure.code && !run->result.signal)
+		buf_printf(text, " (exit code %d, %" PRIu64 " ms, %" PRIu64 " bytes)\n",
+			   run->result.exit_code, run->result.wall_ms, run_bytes(run));
+	else
+		buf_printf(text, " (%" PRIu64 " ms, %" PRIu64 " bytes)\n", run->result.wall_ms,
+			   run_bytes(run));
+}
+
+static void put_command(struct server *s, struct call *c, const struct run *run, size_t room_all,
+			struct buf *text, struct json *j)
+{
+	struct buf parts[2] = { BUF_INIT(BUF_MAX_TEXT), BUF_INIT(BUF_MAX_TEXT) };
+	bool truncated = false;
+	size_t room[2];
+
+	share(run, room_all, room);
+	for (size_t i = 0; i < 2; i++)
+		truncated |= take_excerpt(run, i, room[i], &parts[i]).truncated;
+	put_command_head(run, text);
+	put_blocked_text(run, text);
+	/* what is searched for is shown there; of failures the model wants to see the words */
+	if (c->args.queries.n == 0 || result_failed(run))
+		put_output_text(run, parts, text);
+	if (result_failed(run) &&
+	    (run->stop != RUN_STOP_NONE || run->failure.code || run->result.signal))
+		put_end_text(run, text);
+	json_begin_object(j);
+	json_kstring(j, "label", run->label);
+	put_end_data(s, run, j);
+	json_kbool(j, "truncated", truncated);
+	put_output_data(c, parts, j);
+	json_end_object(j);
+	buf_done(&parts[0]);
+	buf_done(&parts[1]);
+}
+
+static void put_skipped(const struct named_command *cmd, struct buf *text, struct json *j)
+{
+	buf_puts(text, "# ");
+	text_append_safe(text, cmd->label);
+	buf_puts(text, " (not started)\n");
+	json_begin_object(j);
+	json_kstring(j, "label", cmd->label);
+	json_kbool(j, "skipped", true);
+	json_end_object(j);
+}
+
+static void put_searches(struct server *s, struct call *c, struct buf *text, struct json *j)
+{
+	struct texts *t = arena_alloc(c->a, sizeof(*t));
+
+	t->left = FIND_BYTES_MAX;
+	for (size_t i = 0; i < c->next_run; i++)
+		add_texts(c->a, t, c->runs[i]);
+	if (c->args.scope && strcmp(c->args.scope, "global") == 0) {
+		for (const struct run *run = s->runs; run; run = run->next) {
+			bool own = false;
+
+			for (size_t i = 0; i < c->next_run; i++)
+				own |= run == c->runs[i];
+			if (!own && run->label)
+				add_texts(c->a, t, run);
+		}
+	}
+	json_key(j, "matches");
+	json_begin_array(j);
+	for (size_t i = 0; i < c->args.queries.n; i++)
+		put_places(c->a, t, c->args.queries.v[i], text, j);
+	json_end_array(j);
+	free_texts(t);
+}
+
+void result_batch(struct server *s, struct call *c, struct buf *text, struct json *j)
+{
+	size_t room = INLINE_MAX / c->n_runs, passed = 0, failed = 0;
+	bool blocked = false;
+
+	if (room < INLINE_LEAST || c->args.queries.n)
+		room = INLINE_LEAST;
+	for (size_t i = 0; i < c->next_run; i++) {
+		if (result_failed(c->runs[i]))
+			failed++;
+		else
+			passed++;
+		blocked |= c->runs[i]->report.n_denied > 0;
+	}
+	c->failed = failed && (passed == 0 || c->args.stop_on_error);
+	if (blocked)
+		buf_puts(text, "[SANDBOX BLOCKED] in the commands below\n");
+	put_unsandboxed(s, text);
+	json_begin_object(j);
+	json_key(j, "commands");
+	json_begin_array(j);
+	for (size_t i = 0; i < c->n_runs; i++) {
+		if (i < c->next_run)
+			put_command(s, c, c->runs[i], room, text, j);
+		else
+			put_skipped(&c->args.commands[i], text, j);
+	}
+	json_end_array(j);
+	json_kint(j, "passed", (int64_t)passed);
+	json_kint(j, "failed", (int64_t)failed);
+	json_kint(j, "skipped", (int64_t)(c->n_runs - c->next_run));
+	if (c->args.queries.n)
+		put_searches(s, c, text, j);
+	json_end_object(j);
+	buf_printf(text, "[%zu passed, %zu failed, %zu not started]\n", passed, failed,
+		   c->n_runs - c->next_run);
+}
+
+/* --- job_output, job_kill ------------------------------------------------------------------------- */
+
+static void put_job_list(struct server *s, struct buf *text, struct json *j)
+{
+	json_begin_object(j);
+	json_key(j, "jobs");
+	json_begin_array(j);
+	for (const struct run *run = s->runs; run; run = run->next) {
+		if (!run->label)
+			continue;
+		buf_printf(text, "%s: %s, %" PRIu64 " bytes, ", run->id,
+			   run->state == RUN_ENDED ? "ended" : "running", run_bytes(run));
+		text_append_safe(text, run->label);
+		buf_putc(text, '\n');
+		json_begin_object(j);
+		json_kstring(j, "label", run->label);
+		put_end_data(s, run, j);
+		json_end_object(j);
+	}
+	json_end_array(j);
+	json_end_object(j);
+	if (!text->len)
+		buf_puts(text, "[no run is kept]\n");
+}
+
+/* A piece of one stream from an offset on. */
+static void put_piece(const struct call *c, const struct run *run, struct buf *text, struct json *j)
+{
+	size_t which = c->args.stream && strcmp(c->args.stream, "stderr") == 0;
+	const struct spool *spool = &run->spool[which];
+	struct buf parts[2] = { BUF_INIT(BUF_MAX_TEXT), BUF_INIT(BUF_MAX_TEXT) };
+	_cleanup_free_ char *data = malloc(INLINE_MAX);
+	size_t n;
+
+	if (!data)
+		abort();
+	n = spool_read(spool, c->args.offset, data, INLINE_MAX);
+	if (c->args.offset + n < spool->size || run->state != RUN_ENDED)
+		n = excerpt_whole(data, n);
+	buf_append(&parts[which], data, n);
+	if (!c->args.stream && run->spool[1].size)
+		(void)take_excerpt(run, 1, INTENT_SHOWN, &parts[1]);
+	json_kint(j, "nextOffset", (int64_t)(c->args.offset + n));
+	json_kbool(j, "truncated", c->args.offset + n < spool->size);
+	put_output_data(c, parts, j);
+	put_output_text(run, parts, text);
+	if (c->args.offset + n < spool->size)
+		buf_printf(text, "[%" PRIu64 " bytes more: offset=%" PRIu64 "]\n",
+			   spool->size - c->args.offset - n, c->args.offset + n);
+	buf_done(&parts[0]);
+	buf_done(&parts[1]);
+}
+
+void result_output(struct server *s, struct call *c, struct buf *text, struct json *j)
+{
+	const struct run *run;
+
+	put_unsandboxed(s, text);
+	if (!c->n_runs) {
+		put_job_list(s, text, j);
+		return;
+	}
+	run = c->runs[0];
+	put_blocked_text(run, text);
+	json_begin_object(j);
+	json_kstring(j, "label", run->label);
+	put_end_data(s, run, j);
+	put_piece(c, run, text, j);
+	json_end_object(j);
+	put_end_text(run, text);
+	if (run->state == RUN_ENDED && !run->result.exit_code && !run->failure.code &&
+	    run->stop == RUN_STOP_NONE)
+		buf_puts(text, "[exit code 0]\n");
+}
+
+void result_kill(struct server *s, struct call *c, struct buf *text, struct json *j)
+{
+	const struct run *run = c->runs[0];
+
+	put_unsandboxed(s, text);
+	json_begin_object(j);
+	put_end_data(s, run, j);
+	json_end_object(j);
+	buf_printf(text, "job %s: ", run->id);
+	put_end_text(run, text);
+	if (run->state == RUN_ENDED && text->data[text->len - 1] != '\n')
+		buf_printf(text, "[exit code %d]\n", exit_code(run));
+}
+
+/* --- links and schemas ----------------------------------------------------------------------------- */
+
+void result_links(const struct call *c, struct json *j)
+{
+	_cleanup_arena_ struct arena *a = arena_new();
+
+	for (size_t i = 0; c->tool->runs && i < c->next_run; i++) {
+		const struct run *run = c->runs[i];
+
+		for (size_t k = 0; k < 2; k++) {
+			if (run->spool[k].size <= (c->n_runs > 1 ? INLINE_LEAST : INLINE_MAX / 3))
+				continue;
+			json_begin_object(j);
+			json_kstring(j, "type", "resource_link");
+			json_kstring(j, "uri",
+				     arena_printf(a, "exec://%s/%s", run->id, stream_names[k]));
+			json_kstring(j, "name",
+				     arena_printf(a, "%s of %s", stream_names[k], run->id));
+			json_kstring(j, "mimeType", "text/plain");
+			json_kint(j, "size", (int64_t)run->spool[k].size);
+			json_end_object(j);
+		}
+	}
+}
+
+struct output_field {
+	const char *name, *type;
+	bool required;
+	const char *help;
+};
+
+static const struct output_field end_fields[] = {
+	{ "jobId", "string", true, "Id of the run, for job_output and exec:// resources" },
+	{ "running", "boolean", true, "It still runs in the background" },
+	{ "exitCode", "integer", false,
+	  "Exit code; 128+N for signal N, 124 timed out, 125 not run" },
+	{ "signal", "string", false, "The signal it died of, e.g. SIGSEGV" },
+	{ "error", "string", false, "Why it was not run" },
+	{ "timedOut", "boolean", true, "It was ended by the time limit" },
+	{ "stdoutBytes", "integer", true, "All that it printed" },
+	{ "stderrBytes", "integer", true, "All that it printed" },
+	{ "durationMs", "integer", true, "Wall clock" },
+	{ "cpuMs", "integer", true, "Processor time of all processes" },
+	{ "maxRssKb", "integer", true, "Memory of the largest process" },
+	{ "sandboxed", "boolean", true, "It was confined" },
+	{ "warning", "string", false, "Why it was not confined" },
+	{ "blocked", "array", true, "What the sandbox stopped" },
+};
+
+static const struct output_field output_fields[] = {
+	{ "truncated", "boolean", true, "stdout or stderr here are not the whole" },
+	{ "stdout", "string", true, "Standard output, head and tail when it is long" },
+	{ "stderr", "string", true, "Standard error" },
+};
+
+static void put_field(struct json *j, const struct output_field *f)
+{
+	json_key(j, f->name);
+	json_begin_object(j);
+	json_kstring(j, "type", f->type);
+	json_kstring(j, "description", f->help);
+	if (strcmp(f->type, "array") == 0) {
+		json_key(j, "items");
+		json_begin_object(j);
+		json_kstring(j, "type", "object");
+		json_end_object(j);
+	}
+	json_end_object(j);
+}
+
+static void put_fields(struct json *j, const struct output_field *v, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		put_field(j, &v[i]);
+}
+
+static void put_required(struct json *j, const struct output_field *v, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (v[i].required)
+			json_string(j, v[i].name);
+	}
+}
+
+static void begin_schema(struct json *j)
+{
+	json_begin_object(j);
+	json_kstring(j, "type", "object");
+	json_key(j, "properties");
+	json_begin_object(j);
+}
+
+static void begin_required(struct json *j)
+{
+	json_end_object(j);
+	json_key(j, "required");
+	json_begin_array(j);
+}
+
+static void end_schema(struct json *j)
+{
+	json_end_array(j);
+	json_end_object(j);
+}
+
+static const struct output_field matches_field = { "matches", "array", false,
+						   "Places found, by question" };
+
+void result_schema_run(struct json *j)
+{
+	begin_schema(j);
+	put_fields(j, end_fields, ARRAY_LEN(end_fields));
+	put_fields(j, output_fields, ARRAY_LEN(output_fields));
+	put_field(j, &matches_field);
+	begin_required(j);
+	put_required(j, end_fields, ARRAY_LEN(end_fields));
+	put_required(j, output_fields, ARRAY_LEN(output_fields));
+	end_schema(j);
+}
+
+void result_schema_batch(struct json *j)
+{
+	static const struct output_field own[] = {
+		{ "commands", "array", true, "One per command, in the order given" },
+		{ "passed", "integer", true, "How many ended well" },
+		{ "failed", "integer", true, "How many did not" },
+		{ "skipped", "integer", true, "How many were not started" },
+	};
+
+	begin_schema(j);
+	put_fields(j, own, ARRAY_LEN(own));
+	put_field(j, &matches_field);
+	begin_required(j);
+	put_required(j, own, ARRAY_LEN(own));
+	end_schema(j);
+}
+
+void result_schema_output(struct json *j)
+{
+	static const struct output_field own[] = {
+		{ "label", "string", false, "What was run" },
+		{ "nextOffset", "integer", false, "Where to read on" },
+		{ "jobs", "array", false, "Without jobId: the runs that are kept" },
+	};
+
+	begin_schema(j);
+	put_fields(j, own, ARRAY_LEN(own));
+	put_fields(j, end_fields, ARRAY_LEN(end_fields));
+	put_fields(j, output_fields, ARRAY_LEN(output_fields));
+	begin_required(j);
+	end_schema(j);
+}
+
+void result_schema_kill(struct json *j)
+{
+	begin_schema(j);
+	put_fields(j, end_fields, ARRAY_LEN(end_fields));
+	begin_required(j);
+	put_required(j, end_fields, ARRAY_LEN(end_fields));
+	end_schema(j);
+}
