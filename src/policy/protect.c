@@ -2,18 +2,19 @@
 /*
  * Names that run later outside the sandbox, and therefore must not be created or changed
  * by what runs inside, at any depth below a writable directory, whether they
- * exist or not. A pattern is a sequence of components; "*" stands for exactly
- * one. It covers what it names and everything below.
+ * exist or not (match_name.h says how they are compared).
  *
  * What belongs here: a program outside acts on the file without being asked
  * again. What does not: files that are source code to be reviewed like any other
  * (Makefile, package.json, CI); those are listed in the report at the end.
  */
 #include <errno.h>
+#include <limits.h>
 #include <string.h>
 
 #include "base/text.h"
 #include "policy/build.h"
+#include "policy/match_name.h"
 
 struct builtin_name {
 	const char *pattern, *reason;
@@ -156,54 +157,27 @@ void protect_add_defaults(struct builder *b)
 	}
 }
 
-static bool component_matches(const char *pattern, size_t p_len, const char *s, size_t len)
-{
-	if (p_len == 1 && *pattern == '*')
-		return true;
-	return p_len == len && memcmp(pattern, s, len) == 0;
-}
-
-/*
- * Does the pattern match the components that start at s? Returns how many it
- * took, 0 when it does not.
- */
-static unsigned match_at(const char *pattern, const char *s)
-{
-	unsigned taken = 0;
-
-	while (*pattern) {
-		size_t p_len = strcspn(pattern, "/"), len = strcspn(s, "/");
-
-		if (len == 0 || !component_matches(pattern, p_len, s, len))
-			return 0;
-		taken++;
-		pattern += p_len + (pattern[p_len] == '/');
-		s += len + (s[len] == '/');
-	}
-	return taken;
-}
-
 const struct protected_name *protect_match(const struct policy *p, unsigned root_depth,
 					   const char *path)
 {
-	unsigned before = 0; /* components left of s */
+	const struct protected_name *best = NULL;
+	uint64_t bits = name_path_bits(path);
+	int best_before = INT_MAX;
 
-	for (const char *s = path + (*path == '/'); *s; before++) {
-		for (size_t i = 0; i < p->fs.n_protected; i++) {
-			const struct protected_name *name = &p->fs.protected[i];
-			unsigned taken;
+	/* of several the one that begins first: the rest lies in it */
+	for (size_t i = 0; i < p->fs.n_protected; i++) {
+		const struct protected_name *name = &p->fs.protected[i];
+		int before;
 
-			/* most components match no first byte */
-			if (name->lifted || (*name->pattern != *s && *name->pattern != '*'))
-				continue;
-			taken = match_at(name->pattern, s);
-			if (taken && (name->locked || before + taken > root_depth))
-				return name;
+		if (name->lifted || !name_pattern_may_lie(name->pattern, bits))
+			continue;
+		before = name_pattern_covers(name->pattern, path, name->locked ? 0 : root_depth);
+		if (before >= 0 && before < best_before) {
+			best = name;
+			best_before = before;
 		}
-		s += strcspn(s, "/");
-		s += *s == '/';
 	}
-	return NULL;
+	return best;
 }
 
 /* Relative, of whole components, and not "*" alone, which would protect everything. */

@@ -85,6 +85,13 @@ DENIED = {
     "outside": ("echo x > /etc/ambit-test", "/etc/ambit-test", OUTSIDE, "sh"),
     "outside, directory": ("mkdir /usr/ambit-test", "/usr/ambit-test", OUTSIDE, "mkdir"),
     "outside, rename": ("mv a /opt/ambit-test", "/opt/ambit-test", OUTSIDE, "mv"),
+    "other case": ("echo x > src/.ENVRC", "src/.ENVRC", name(".envrc"), "sh"),
+    "other case, directory": ("mkdir src/.VSCode", "src/.VSCode", name(".vscode"), "mkdir"),
+    "other case, git": ("echo x > .git/CONFIG", ".git/CONFIG", CONFIG, "sh"),
+    "invisible letter": ("touch $(printf 'src/.env\\342\\200\\214rc')", "src/.env\u200crc",
+                         name(".envrc"), "touch"),
+    "one letter for two": ("touch $(printf 'src/.pro\\357\\254\\201le')", "src/.pro\ufb01le",
+                           name(".profile"), "touch"),
     "odd name": ("mkdir \"src/a b'c\"; echo x > \"src/deep/.envrc\"", "src/deep/.envrc", name(".envrc"), "sh"),
 }
 

@@ -24,6 +24,7 @@
 
 #include "base/fd.h"
 #include "base/sys.h"
+#include "policy/match_name.h"
 #include "supervise/broker/internal.h"
 
 #ifndef RENAME_EXCHANGE
@@ -58,10 +59,10 @@ bool place_is_special(const struct place *p)
 					     "HEAD" };
 
 	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-		if (strcmp(p->name, names[i]) == 0)
+		if (name_is(p->name, names[i]))
 			return true;
 	}
-	return strstr(p->path, "/hooks") != NULL;
+	return name_pattern_covers("hooks", p->path, 0) >= 0;
 }
 
 int call_judge(const struct call *c, const struct place *p, enum guard_op op, bool directory,

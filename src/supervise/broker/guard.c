@@ -13,6 +13,7 @@
 
 #include "base/fd.h"
 #include "base/text.h"
+#include "policy/match_name.h"
 #include "policy/match_path.h"
 
 #define LEVELS_MAX 127 /* how far up a path is looked at */
@@ -192,7 +193,11 @@ static bool looks_like_git_dir(int dirfd)
 /* Also what is only called so: `git init` outside would bring a half of one to life. */
 static bool is_git_dir(int dirfd, const char *path, size_t len)
 {
-	return (len >= 5 && memcmp(path + len - 5, "/.git", 5) == 0) || looks_like_git_dir(dirfd);
+	const char *last = path + len;
+
+	while (last > path && last[-1] != '/')
+		last--;
+	return name_is_n(last, (size_t)(path + len - last), ".git", 4) || looks_like_git_dir(dirfd);
 }
 
 /* The directory `levels` above an open one. */
@@ -228,7 +233,7 @@ static bool inside_hooks(const struct guard_question *q)
 		while (start > q->path && start[-1] != '/')
 			start--;
 		levels++;
-		if ((size_t)(end - start) == 5 && memcmp(start, "hooks", 5) == 0) {
+		if (name_is_n(start, (size_t)(end - start), "hooks", 5)) {
 			_cleanup_fd_ int above = open_above(q->parent, levels);
 
 			/* what cannot be looked at is taken for the worst */
@@ -246,7 +251,7 @@ static bool is_worktree(const struct guard_question *q)
 	_cleanup_fd_ int up = open_above(q->parent, 2);
 	const char *id = strrchr(q->path, '/');
 
-	return up >= 0 && id && id - q->path > 10 && strncmp(id - 10, "/worktrees", 10) == 0 &&
+	return up >= 0 && id && id - q->path > 10 && name_is_n(id - 9, 9, "worktrees", 9) &&
 	       looks_like_git_dir(up);
 }
 
@@ -315,7 +320,7 @@ static void ask_head(const struct guard *g, const struct guard_question *q,
 static void ask_birth(const struct guard *g, const struct guard_question *q,
 		      struct guard_answer *ret)
 {
-	const char *other = strcmp(q->name, "objects") == 0 ? "refs" : "objects";
+	const char *other = name_is(q->name, "objects") ? "refs" : "objects";
 
 	(void)g;
 	if (q->op == GUARD_RENAME_FROM || lacks(q->parent, other) || has(q->parent, q->name))
@@ -339,14 +344,14 @@ static const struct {
 /* What git would run or follow, by the content of the directory. */
 static void ask_git(const struct guard *g, const struct guard_question *q, struct guard_answer *ret)
 {
-	if (!g->hooks_lifted && strstr(q->path, "/hooks") && inside_hooks(q)) {
+	if (!g->hooks_lifted && inside_hooks(q)) {
 		if (!(text_ends(q->name, ".sample") && q->op == GUARD_WRITE) &&
 		    q->op != GUARD_RENAME_FROM)
 			deny(ret, "git runs the files in its hooks directory");
 		return;
 	}
 	for (size_t i = 0; i < ARRAY_LEN(git_names); i++) {
-		if (strcmp(q->name, git_names[i].name) == 0)
+		if (name_is(q->name, git_names[i].name))
 			git_names[i].ask(g, q, ret);
 	}
 }
@@ -359,40 +364,6 @@ static unsigned pattern_length(const char *pattern)
 	for (; *pattern; pattern++)
 		n += *pattern == '/';
 	return n;
-}
-
-static bool same_component(const char *pattern, size_t n, const char *name, size_t m)
-{
-	return (n == 1 && pattern[0] == '*') || (n == m && memcmp(pattern, name, n) == 0);
-}
-
-/*
- * Where the pattern's first component stands on the path: how many levels above the
- * last component; -1 when the pattern does not cover it. It may begin above the
- * writable directory (`top` components deep) but must end below it: a rule that
- * allows writing to the very thing is taken at its word.
- */
-static int pattern_start(const char *pattern, const char *path, unsigned depth, unsigned top)
-{
-	unsigned length = pattern_length(pattern);
-
-	for (unsigned skip = 0; skip + length <= depth; skip++) {
-		const char *p = pattern, *s = path;
-
-		while (*p && *s) {
-			size_t n = strcspn(p, "/"), m = strcspn(s, "/");
-
-			if (!same_component(p, n, s, m))
-				break;
-			p += n + (p[n] == '/');
-			s += m + (s[m] == '/');
-		}
-		if (!*p && skip + length > top)
-			return (int)(depth - 1 - skip);
-		path += strcspn(path, "/");
-		path += *path == '/';
-	}
-	return -1;
 }
 
 /* The last `n` components of a path. */
@@ -408,86 +379,35 @@ static const char *path_tail(const char *path, unsigned n)
 	return s;
 }
 
-/*
- * The path ends in the first components of a longer pattern (".config/systemd"): a link
- * or a filled directory there would complete it. Where it starts, as above, or -1.
- */
-static int pattern_begun(const char *pattern, const char *path, unsigned depth)
-{
-	unsigned length = pattern_length(pattern);
-
-	for (unsigned n = 1; n < length && n <= depth; n++) {
-		const char *p = pattern, *s = path_tail(path, n);
-
-		while (*s) {
-			size_t k = strcspn(p, "/"), m = strcspn(s, "/");
-
-			if (!same_component(p, k, s, m))
-				break;
-			p += k + 1;
-			s += m + (s[m] == '/');
-		}
-		if (!*s)
-			return (int)n - 1;
-	}
-	return -1;
-}
-
 /* Git's own names are guarded in whatever is a git directory, not where it is called .git. */
 static bool judged_by_content(const char *pattern)
 {
 	return text_starts(pattern, ".git/") && strcmp(pattern, ".git/info/attributes") != 0;
 }
 
-/* A number below 64 for a component, of its first two bytes. */
-static unsigned component_key(const char *s)
-{
-	unsigned second = s[0] && s[1] != '/' ? (unsigned char)s[1] : 0;
-
-	return ((unsigned char)s[0] * 5u + second) % 64;
-}
-
-/* The keys of all components. */
-static uint64_t path_keys(const char *path)
-{
-	uint64_t keys = 0;
-
-	for (const char *s = path; s; s = strchr(s, '/')) {
-		s += *s == '/';
-		keys |= 1ull << component_key(s);
-	}
-	return keys;
-}
-
-/* No component of the path is the pattern's first: so it is with nearly all, and cheap to see. */
-static bool surely_absent(uint64_t keys, const char *pattern)
-{
-	return pattern[0] != '*' && !(keys >> component_key(pattern) & 1);
-}
-
 static void ask_names(const struct guard *g, const struct guard_question *q, const char *path,
 		      struct guard_answer *ret)
 {
-	const char *rest = path + 1;
-	unsigned depth = pattern_length(rest), top = path_depth(q->root);
-	uint64_t keys = path_keys(rest);
+	unsigned depth = path_depth(path), top = path_depth(q->root);
+	uint64_t bits = name_path_bits(path);
 
 	for (size_t i = 0; i < g->p->fs.n_protected; i++) {
 		const struct protected_name *name = &g->p->fs.protected[i];
-		int start;
+		int before;
 
-		if (name->lifted || surely_absent(keys, name->pattern) ||
+		if (name->lifted || !name_pattern_may_lie(name->pattern, bits) ||
 		    judged_by_content(name->pattern))
 			continue;
-		start = pattern_start(name->pattern, rest, depth, top);
-		if (start < 0 && q->directory &&
+		before = name_pattern_covers(name->pattern, path, name->locked ? 0 : top);
+		if (before < 0 && q->directory &&
 		    (q->op == GUARD_MAKE_OTHER || q->op == GUARD_RENAME_TO))
-			start = pattern_begun(name->pattern, rest, depth);
-		if (start < 0)
+			before = name_pattern_begun(name->pattern, path);
+		if (before < 0)
 			continue;
-		if (!name->locked && depth - 1 - (unsigned)start > top) {
+		if (!name->locked && (unsigned)before > top) {
 			/* new territory: the directory that holds the first component */
-			_cleanup_fd_ int holder = open_above(q->parent, (unsigned)start);
+			_cleanup_fd_ int holder =
+				open_above(q->parent, depth - 1 - (unsigned)before);
 
 			if (holder >= 0 && is_new(g, holder)) {
 				ret->new_territory = name;

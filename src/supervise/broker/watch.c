@@ -18,7 +18,7 @@
 
 #include "base/fd.h"
 #include "base/sys.h"
-#include "base/text.h"
+#include "policy/match_name.h"
 #include "supervise/broker/internal.h"
 
 #ifndef SYS_fchmodat2
@@ -58,8 +58,10 @@ static bool plainly_allowed(const struct call *c, int dirfd, const char *path)
 static void note_git_file(struct call *c, int dirfd, const char *path)
 {
 	_cleanup_place_ struct place p = PLACE_INIT;
+	const char *slash = strrchr(path, '/');
 
-	if (call_resolve(c, dirfd, path, 0, &p) == 0 && p.root && strcmp(p.name, ".git") == 0)
+	if (name_is(slash ? slash + 1 : path, ".git") && call_resolve(c, dirfd, path, 0, &p) == 0 &&
+	    p.root && name_is(p.name, ".git"))
 		call_note_gone(c, &p);
 }
 
@@ -71,7 +73,7 @@ static void watch_change(struct call *c, int dirfd, uint64_t address, enum viola
 
 	if (call_read_path(c, address, path) < 0 || !*path)
 		return;
-	if (kind == VIOLATION_DELETE && text_ends(path, ".git"))
+	if (kind == VIOLATION_DELETE)
 		note_git_file(c, dirfd, path);
 	if (plainly_allowed(c, dirfd, path))
 		return;

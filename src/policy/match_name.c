@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Hostile input: the names on a path. Nothing here depends on a locale; bytes that are no
+ * UTF-8 are compared as they are.
+ */
+#include "policy/match_name.h"
+
+#include <limits.h>
+#include <string.h>
+
+#include "base/macros.h"
+#include "base/text.h"
+
+#define ANY_BIT 63u /* of a component that may be anything once it is folded */
+
+/* Characters that folding file systems leave out (Default_Ignorable_Code_Point of Unicode). */
+static const struct {
+	uint32_t first, last;
+} invisible[] = {
+	{ 0xad, 0xad },       { 0x34f, 0x34f },   { 0x61c, 0x61c },     { 0x115f, 0x1160 },
+	{ 0x17b4, 0x17b5 },   { 0x180b, 0x180f }, { 0x200b, 0x200f },   { 0x202a, 0x202e },
+	{ 0x2060, 0x206f },   { 0x3164, 0x3164 }, { 0xfe00, 0xfe0f },   { 0xfeff, 0xfeff },
+	{ 0xffa0, 0xffa0 },   { 0xfff0, 0xfff8 }, { 0x1bca0, 0x1bca3 }, { 0x1d173, 0x1d17a },
+	{ 0xe0000, 0xe0fff },
+};
+
+/* The only characters that fold to plain letters. */
+static const struct {
+	uint32_t code;
+	const char *letters;
+} folds[] = {
+	{ 0xdf, "ss" },    { 0x17f, "s" },   { 0x1e9e, "ss" }, { 0x212a, "k" },
+	{ 0xfb00, "ff" },  { 0xfb01, "fi" }, { 0xfb02, "fl" }, { 0xfb03, "ffi" },
+	{ 0xfb04, "ffl" }, { 0xfb05, "st" }, { 0xfb06, "st" },
+};
+
+/* One character of UTF-8: its length, or 1 with *ret 0 for what is none. */
+static size_t decode(const char *s, size_t len, uint32_t *ret)
+{
+	unsigned char first = (unsigned char)s[0];
+	size_t n = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
+	uint32_t code = first & (0xffu >> (n + 1));
+
+	*ret = 0;
+	if (first < 0xc2 || first > 0xf4 || n > len)
+		return 1;
+	for (size_t i = 1; i < n; i++) {
+		if (((unsigned char)s[i] & 0xc0) != 0x80)
+			return 1;
+		code = code << 6 | ((unsigned char)s[i] & 0x3f);
+	}
+	*ret = code;
+	return n;
+}
+
+static bool is_invisible(uint32_t code)
+{
+	for (size_t i = 0; i < ARRAY_LEN(invisible); i++) {
+		if (code >= invisible[i].first && code <= invisible[i].last)
+			return true;
+	}
+	return false;
+}
+
+static const char *plain_letters(uint32_t code)
+{
+	for (size_t i = 0; i < ARRAY_LEN(folds); i++) {
+		if (folds[i].code == code)
+			return folds[i].letters;
+	}
+	return NULL;
+}
+
+/* The folded name; never longer than it was. */
+static size_t fold(const char *s, size_t len, char *ret)
+{
+	size_t out = 0;
+
+	for (size_t i = 0; i < len;) {
+		const char *letters;
+		uint32_t code;
+		size_t n;
+
+		if (!((unsigned char)s[i] & 0x80)) {
+			ret[out++] = ascii_lower(s[i++]);
+			continue;
+		}
+		n = decode(s + i, len - i, &code);
+		letters = plain_letters(code);
+		if (letters) {
+			memcpy(ret + out, letters, strlen(letters));
+			out += strlen(letters);
+		} else if (!is_invisible(code)) {
+			memcpy(ret + out, s + i, n);
+			out += n;
+		}
+		i += n;
+	}
+	return out;
+}
+
+static bool is_ascii(const char *s, size_t len)
+{
+	for (size_t i = 0; i < len; i++) {
+		if ((unsigned char)s[i] & 0x80)
+			return false;
+	}
+	return true;
+}
+
+bool name_is_n(const char *name, size_t len, const char *wanted, size_t wanted_len)
+{
+	char a[NAME_MAX + 1], b[NAME_MAX + 1];
+
+	/* nearly all differ at once */
+	if (len && wanted_len && !((unsigned char)*name & 0x80) &&
+	    !((unsigned char)*wanted & 0x80) && ascii_lower(*name) != ascii_lower(*wanted))
+		return false;
+	if (is_ascii(name, len) && is_ascii(wanted, wanted_len)) {
+		for (size_t i = 0; len == wanted_len && i < len; i++) {
+			if (ascii_lower(name[i]) != ascii_lower(wanted[i]))
+				return false;
+		}
+		return len == wanted_len;
+	}
+	if (len > NAME_MAX || wanted_len > NAME_MAX)
+		return false; /* no file system has such names */
+	len = fold(name, len, a);
+	wanted_len = fold(wanted, wanted_len, b);
+	return len == wanted_len && memcmp(a, b, len) == 0;
+}
+
+bool name_is(const char *name, const char *wanted)
+{
+	return name_is_n(name, strlen(name), wanted, strlen(wanted));
+}
+
+static bool component_matches(const char *pattern, size_t len, const char *s, size_t s_len)
+{
+	return (len == 1 && *pattern == '*') || name_is_n(s, s_len, pattern, len);
+}
+
+static const char *after(const char *s, size_t len)
+{
+	return s + len + (s[len] == '/');
+}
+
+/*
+ * Both from their beginnings, until one of them ends: how many components are alike, 0 when
+ * one is not. *ret_rest gets what is left of the pattern, or "".
+ */
+static unsigned match_at(const char *pattern, const char *s, const char **ret_rest)
+{
+	unsigned alike = 0;
+
+	for (; *pattern && *s; alike++) {
+		size_t len = strcspn(pattern, "/"), s_len = strcspn(s, "/");
+
+		if (!component_matches(pattern, len, s, s_len))
+			return 0;
+		pattern = after(pattern, len);
+		s = after(s, s_len);
+	}
+	*ret_rest = pattern;
+	return alike;
+}
+
+int name_pattern_covers(const char *pattern, const char *path, unsigned top)
+{
+	int before = 0;
+
+	for (const char *s = path + (*path == '/'); *s; s = after(s, strcspn(s, "/")), before++) {
+		const char *rest;
+		unsigned alike = match_at(pattern, s, &rest);
+
+		if (alike && !*rest && (unsigned)before + alike > top)
+			return before;
+	}
+	return -1;
+}
+
+int name_pattern_begun(const char *pattern, const char *path)
+{
+	int before = 0;
+
+	for (const char *s = path + (*path == '/'); *s; s = after(s, strcspn(s, "/")), before++) {
+		const char *rest;
+
+		/* the path came to its end first */
+		if (match_at(pattern, s, &rest) && *rest)
+			return before;
+	}
+	return -1;
+}
+
+/* Of its first two bytes. */
+static unsigned component_bit(const char *s)
+{
+	unsigned char first = (unsigned char)*s;
+	unsigned char second = first && s[1] != '/' ? (unsigned char)s[1] : 0;
+
+	if ((first | second) & 0x80)
+		return ANY_BIT;
+	return ((unsigned char)ascii_lower((char)first) * 5u +
+		(unsigned char)ascii_lower((char)second)) %
+	       ANY_BIT;
+}
+
+uint64_t name_path_bits(const char *path)
+{
+	uint64_t bits = 0;
+
+	for (const char *s = path + (*path == '/'); *s; s = after(s, strcspn(s, "/")))
+		bits |= 1ull << component_bit(s);
+	return bits;
+}
+
+bool name_pattern_may_lie(const char *pattern, uint64_t bits)
+{
+	unsigned bit = component_bit(pattern);
+
+	return *pattern == '*' || bit == ANY_BIT || bits >> ANY_BIT & 1 || bits >> bit & 1;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Names, as the least exact of file systems compares them. Whether a directory folds case
+ * is not asked: a name that some file system would take for a protected one counts as that
+ * one everywhere. So ".ENVRC" is ".envrc", and so is what differs only in invisible
+ * characters, or in letters that fold to plain ones.
+ *
+ * A pattern is a sequence of components; "*" stands for exactly one. It covers what it names
+ * and everything below.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+bool name_is(const char *name, const char *wanted);
+bool name_is_n(const char *name, size_t len, const char *wanted, size_t wanted_len);
+
+/*
+ * Where a pattern lies on a path: the number of components before its first one, or -1 when
+ * it does not cover the path. It must end deeper than `top` components.
+ */
+int name_pattern_covers(const char *pattern, const char *path, unsigned top);
+/* The path ends in the first components of a longer pattern (".config/systemd"): the same. */
+int name_pattern_begun(const char *pattern, const char *path);
+
+/*
+ * Most patterns begin with a component that is not on the path. Bits of all its components,
+ * and whether a pattern may cover or be begun by a path with such bits.
+ */
+uint64_t name_path_bits(const char *path);
+bool name_pattern_may_lie(const char *pattern, uint64_t bits);

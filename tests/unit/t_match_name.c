@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "policy/match_name.h"
+
+#include <limits.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/macros.h"
+
+static void test_same_names(void **state)
+{
+	static const char *const same[][2] = {
+		{ ".envrc", ".envrc" },       { ".ENVRC", ".envrc" },
+		{ ".EnvRc", ".envrc" },       { "HEAD", "head" },
+		{ ".git\u200c", ".git" }, /* zero width non-joiner */
+		{ "\u200d.git", ".git" },     { ".g\ufeffi\u00adt", ".git" },
+		{ ".g\U000e0020it", ".git" }, /* a tag */
+		{ ".proﬁle", ".profile" }, /* one letter for two */
+		{ ".PROﬁLE", ".profile" },    { ".vſcode", ".vscode" }, /* long s */
+		{ "\u212aonfig", "konfig" }, /* the sign for kelvin */
+		{ ".baßrc", ".bassrc" },      { "straße", "STRASSE" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(same); i++)
+		assert_true(name_is(same[i][0], same[i][1]));
+}
+
+static void test_other_names(void **state)
+{
+	static const char *const other[][2] = {
+		{ "", ".env" },
+		{ ".env", "" },
+		{ ".env", ".envrc" },
+		{ ".envrc", ".env" },
+		{ ".gi\xc3", ".git" }, /* no UTF-8 */
+		{ ".git\x80", ".git" },
+		{ ".git\xe2\x80", ".git" }, /* the first two bytes of an invisible character */
+		{ ".gít", ".git" },
+		{ "\xff.git", ".git" },
+		{ ".g\xe2\x80\x8bit.", ".git" },
+	};
+	char longer[2 * NAME_MAX];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(other); i++)
+		assert_false(name_is(other[i][0], other[i][1]));
+	memset(longer, 0xad, sizeof(longer));
+	assert_false(name_is_n(longer, sizeof(longer), ".git", 4));
+	memset(longer, 'a', sizeof(longer));
+	assert_false(name_is_n(longer, sizeof(longer), ".git", 4));
+}
+
+static void test_covers(void **state)
+{
+	(void)state;
+	assert_int_equal(name_pattern_covers(".envrc", "/w/a/.envrc", 1), 2);
+	assert_int_equal(name_pattern_covers(".ENVRC", "/w/a/.envrc", 1), 2);
+	assert_int_equal(name_pattern_covers(".vscode", "/w/.vscode/x/y", 1), 1);
+	assert_int_equal(name_pattern_covers(".vscode", "/w/.vscode/x/y", 2), -1);
+	assert_int_equal(name_pattern_covers(".vscode", "/.vscode/a/.VSCODE", 1), 2);
+	assert_int_equal(
+		name_pattern_covers(".git/modules/*/hooks", "/w/.git/modules/m/hooks/x", 1), 1);
+	assert_int_equal(name_pattern_covers(".git/modules/*/hooks", "/w/.git/modules/hooks", 1),
+			 -1);
+	assert_int_equal(name_pattern_covers(".claude/settings.json", "/w/.claude", 0), -1);
+	assert_int_equal(name_pattern_covers("a/b", "/a/a/b", 0), 1);
+	assert_int_equal(name_pattern_covers("a", "/", 0), -1);
+	assert_int_equal(name_pattern_covers("a", "", 0), -1);
+}
+
+static void test_begun(void **state)
+{
+	(void)state;
+	assert_int_equal(name_pattern_begun(".config/systemd/user", "/w/.config"), 1);
+	assert_int_equal(name_pattern_begun(".config/systemd/user", "/w/.Config/SYSTEMD"), 1);
+	assert_int_equal(name_pattern_begun(".config/systemd/user", "/w/.config/systemd/user"), -1);
+	assert_int_equal(name_pattern_begun(".config/systemd/user", "/w/.config/x"), -1);
+	assert_int_equal(name_pattern_begun(".envrc", "/w/.envrc"), -1);
+	assert_int_equal(name_pattern_begun("a/a/b", "/a/a/a"), 1);
+}
+
+static void test_bits(void **state)
+{
+	uint64_t bits = name_path_bits("/w/.EnvRc/x");
+
+	(void)state;
+	assert_true(name_pattern_may_lie(".envrc", bits));
+	assert_true(name_pattern_may_lie("*", bits));
+	assert_false(name_pattern_may_lie("zz", bits));
+	assert_true(name_pattern_may_lie(".git", name_path_bits("/w/\u200c.git")));
+	assert_true(name_pattern_may_lie(".git", name_path_bits("/w/.\u200cgit")));
+	assert_true(name_pattern_may_lie("\u00e9", name_path_bits("/w/x")));
+	assert_int_equal(name_path_bits("/"), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_same_names), cmocka_unit_test(test_other_names),
+		cmocka_unit_test(test_covers),     cmocka_unit_test(test_begun),
+		cmocka_unit_test(test_bits),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
