@@ -11,6 +11,8 @@
 #include "base/text.h"
 #include "proxy/http.h"
 
+#define ASK_MS_MAX 3600000
+
 static int add_rule(struct config *c, struct rule_list *list, const char *value, bool allow_any,
 		    struct error *e)
 {
@@ -20,7 +22,7 @@ static int add_rule(struct config *c, struct rule_list *list, const char *value,
 	if (host_rule_parse(value, allow_any, &rule, e) < 0)
 		return -EINVAL;
 	r = ARENA_PUSH(c->arena, list->v, list->n);
-	*r = (struct named_rule){ rule, arena_strdup(c->arena, value) };
+	*r = (struct named_rule){ rule, arena_strdup(c->arena, value), NULL };
 	return 0;
 }
 
@@ -29,9 +31,15 @@ static int set_allow(struct config *c, const char *value, struct error *e)
 	return add_rule(c, &c->allow, value, false, e);
 }
 
+/* RULE [REASON] */
 static int set_deny(struct config *c, const char *value, struct error *e)
 {
-	return add_rule(c, &c->deny, value, true, e);
+	size_t n = strcspn(value, " ");
+	int r = add_rule(c, &c->deny, arena_strndup(c->arena, value, n), true, e);
+
+	if (r == 0 && value[n])
+		c->deny.v[c->deny.n - 1].reason = arena_strdup(c->arena, value + n + 1);
+	return r;
 }
 
 static int set_deny_address(struct config *c, const char *value, struct error *e)
@@ -54,6 +62,16 @@ static int parse_switch(const char *value, bool *ret, struct error *e)
 static int set_private(struct config *c, const char *value, struct error *e)
 {
 	return parse_switch(value, &c->allow_private, e);
+}
+
+static int set_ask(struct config *c, const char *value, struct error *e)
+{
+	uint64_t ms;
+
+	if (text_parse_u64(value, ASK_MS_MAX, &ms) < 0)
+		return error_set(e, EINVAL, "\"%s\" is not a number of milliseconds", value);
+	c->ask_ms = (uint32_t)ms;
+	return 0;
 }
 
 static int set_require_sni(struct config *c, const char *value, struct error *e)
@@ -183,6 +201,7 @@ static const struct {
 	{ "denyAddress", set_deny_address },
 	{ "private", set_private },
 	{ "requireSNI", set_require_sni },
+	{ "ask", set_ask },
 	{ "hosts", set_hosts },
 	{ "parentHttp", set_parent_http },
 	{ "parentHttps", set_parent_https },

@@ -19,6 +19,7 @@
 struct named_rule {
 	struct host_rule rule;
 	const char *text;
+	const char *reason; /* of a deny rule, to be shown; NULL = none given */
 };
 
 struct rule_list {
@@ -47,6 +48,7 @@ struct config {
 	size_t n_no_proxy;
 	const char *synthetic4, *synthetic6;
 	bool allow_private, require_sni;
+	uint32_t ask_ms; /* to wait for an answer about a host that no rule covers; 0 = not asked */
 };
 
 /* Errors name the line. The text is not kept. */

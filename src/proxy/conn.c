@@ -54,11 +54,14 @@ void conn_wait(struct proxy *p, struct conn *c, enum wait w)
 	if (w == WAIT_NONE)
 		return;
 	q = &p->waiting[w];
-	c->deadline_ms = p->now_ms + wait_ms[w];
-	c->wait_next = NULL;
+	c->deadline_ms = p->now_ms + (w == WAIT_ASK ? p->config->ask_ms : wait_ms[w]);
+	/* behind all others, but where the length has changed meanwhile */
 	c->wait_prev = q->last;
-	*(q->last ? &q->last->wait_next : &q->first) = c;
-	q->last = c;
+	while (c->wait_prev && c->wait_prev->deadline_ms > c->deadline_ms)
+		c->wait_prev = c->wait_prev->wait_prev;
+	c->wait_next = c->wait_prev ? c->wait_prev->wait_next : q->first;
+	*(c->wait_prev ? &c->wait_prev->wait_next : &q->first) = c;
+	*(c->wait_next ? &c->wait_next->wait_prev : &q->last) = c;
 }
 
 static void side_init(struct side *s, unsigned index, int fd)
@@ -72,7 +75,8 @@ static void side_init(struct side *s, unsigned index, int fd)
 	};
 }
 
-struct conn *conn_new(struct proxy *p, int fd, enum conn_front front, enum conn_via via)
+struct conn *conn_new(struct proxy *p, const struct listener *l, int fd, enum conn_front front,
+		      enum conn_via via)
 {
 	struct conn *c = calloc(1, sizeof(*c));
 	const int on = 1;
@@ -86,6 +90,8 @@ struct conn *conn_new(struct proxy *p, int fd, enum conn_front front, enum conn_
 	side_init(&c->side[0], 0, fd);
 	side_init(&c->side[1], 1, -1);
 	c->side[0].readable = true; /* clients that speak first have often spoken */
+	c->owner = l->owner;
+	c->owner->n_conns++;
 	c->front = front;
 	c->via = via;
 	c->started_ms = p->now_ms;
@@ -152,6 +158,7 @@ void conn_record(struct proxy *p, struct conn *c, const char *reason)
 	c->open_record = false;
 	address_text(&c->address, &address);
 	report_connect(&p->report, &(struct record){
+					   .owner = c->owner->id,
 					   .host = c->name,
 					   .port = c->port,
 					   .via = via_names[c->via],
@@ -171,6 +178,7 @@ void conn_close(struct proxy *p, struct conn *c)
 		return;
 	conn_record(p, c, NULL);
 	conn_wait(p, c, WAIT_NONE);
+	ask_leave(p, c);
 	dial_free(c);
 	for (unsigned s = 0; s < 2; s++) {
 		relay_release(&p->relay, &c->flow[s]);
@@ -184,7 +192,8 @@ void conn_close(struct proxy *p, struct conn *c)
 	c->next = p->dead;
 	p->dead = c;
 	p->n_conns--;
-	p->n_published -= c->via == VIA_PUBLISH;
+	c->owner->n_published -= c->via == VIA_PUBLISH;
+	c->owner->n_conns--;
 	conn_set_state(p, c, CONN_CLOSING);
 }
 
@@ -209,6 +218,7 @@ void conn_free(struct conn *c)
 	http_detach(c);
 	free(c->name);
 	free(c->rule);
+	free(c->grant);
 	free(c);
 }
 
@@ -237,6 +247,9 @@ static uint32_t interest(const struct conn *c, unsigned s)
 	case CONN_HEAD:
 		/* while the client does not take our answers, it is asked nothing more */
 		return out ? out : c->side[s].eof ? 0 : EPOLLIN;
+	case CONN_ASK:
+		/* who only ever wanted a tunnel, and has hung up, need not be asked about */
+		return s == 0 && (c->via == VIA_CONNECT || c->via == VIA_SOCKS) ? EPOLLRDHUP : 0;
 	case CONN_DIAL:
 		return s == 1 ? EPOLLOUT : 0;
 	case CONN_PARENT:
@@ -357,6 +370,7 @@ static void step(struct proxy *p, struct conn *c)
 	case CONN_FLUSH:
 		step_flush(p, c);
 		break;
+	case CONN_ASK:
 	case CONN_RESOLVE:
 	case CONN_DIAL:
 	case CONN_CLOSING:
@@ -389,6 +403,12 @@ void conn_event(struct proxy *p, struct side *side, uint32_t events)
 
 	if (c->state == CONN_CLOSING)
 		return;
+	c->owner->busy = true;
+	if (c->state == CONN_ASK) {
+		if (side->index == 0 && (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)))
+			conn_close(p, c);
+		return;
+	}
 	/* asked for nothing, told of a hang-up that is not of our making: a reset */
 	if (side->armed == 0 && !side->shut && (events & (EPOLLERR | EPOLLHUP))) {
 		conn_reset(p, c);
@@ -413,6 +433,9 @@ void conn_expire(struct proxy *p, struct conn *c)
 			conn_refuse(p, c, REFUSE_SLOW, "the request did not come in time");
 		else
 			conn_close(p, c);
+		break;
+	case CONN_ASK:
+		ask_expired(p, c);
 		break;
 	case CONN_RESOLVE:
 	case CONN_DIAL:

@@ -9,7 +9,9 @@
  *   HEAD      Side 0 is read into side[0].in until its front (HTTP, SOCKS, DNS, TLS
  *             hello) makes a whole message of it. An upstream kept from the request
  *             before may be open on side 1; it is watched for its end only.
- *             Exits: RESOLVE, DIAL, EXCHANGE (kept upstream), FLUSH, CLOSING.
+ *             Exits: ASK, RESOLVE, DIAL, EXCHANGE (kept upstream), FLUSH, CLOSING.
+ *   ASK       No rule covers the target; question is open. Input stays where it is, no fd
+ *             on side 1.                              Exits: HEAD (judge again), CLOSING.
  *   RESOLVE   The name was allowed; the resolver has dial->job. No fd on side 1, side
  *             0 is not read.                       Exits: DIAL, FLUSH, CLOSING.
  *   DIAL      connect(2) under way on side 1 to an address that was vetted.
@@ -39,12 +41,14 @@
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "proxy/ask.h"
 #include "proxy/decide.h"
 #include "proxy/http.h"
 #include "proxy/resolve.h"
 
 enum conn_state {
 	CONN_HEAD,
+	CONN_ASK,
 	CONN_RESOLVE,
 	CONN_DIAL,
 	CONN_PARENT,
@@ -77,10 +81,11 @@ enum conn_gate {
 	GATE_TLS, /* must be TLS for our name */
 };
 
-/* Each kind of waiting has one length, so that a queue per kind is in order of expiry. */
+/* Each kind of waiting has one length, so that a queue per kind is in order of expiry by itself. */
 enum wait {
 	WAIT_NONE,
 	WAIT_HEAD,
+	WAIT_ASK,
 	WAIT_IDLE,
 	WAIT_HELLO,
 	WAIT_NEXT,
@@ -137,6 +142,7 @@ struct http_exchange {
 
 struct conn {
 	struct conn *prev, *next; /* all connections, or the dead list */
+	struct owner *owner;
 	struct conn *wait_prev, *wait_next;
 	uint64_t deadline_ms, started_ms;
 	enum wait wait;
@@ -158,12 +164,16 @@ struct conn {
 	uint64_t bytes[2];
 	struct dial *dial;
 	struct http_exchange *http;
+	struct question *question; /* CONN_ASK */
+	struct grant *grant; /* what was answered for this connection; NULL = nothing */
 };
 
 struct proxy;
+struct listener;
 
-/* Takes fd over. NULL: no room (fd is closed). */
-struct conn *conn_new(struct proxy *p, int fd, enum conn_front front, enum conn_via via);
+/* Takes fd over, which came from l. NULL: no room (fd is closed). */
+struct conn *conn_new(struct proxy *p, const struct listener *l, int fd, enum conn_front front,
+		      enum conn_via via);
 void conn_set_state(struct proxy *p, struct conn *c, enum conn_state s);
 void conn_wait(struct proxy *p, struct conn *c, enum wait w);
 /* Go as far as possible without blocking, then tell epoll what to wait for. */

@@ -48,7 +48,7 @@ static bool is_still_allowed(struct proxy *p, const struct conn *c, struct verdi
 	if (!c->name || c->via == VIA_FORWARD || c->via == VIA_PUBLISH || c->state == CONN_FLUSH ||
 	    host_parse(c->name, strlen(c->name), &host, NULL) < 0)
 		return true;
-	decide_host(p->config, &host, c->port, ret);
+	judge(p, c, &host, c->port, ret);
 	if (!ret->allow || c->address.kind == HOST_NAME || c->through_parent)
 		return ret->allow;
 	host_from_addr(c->address.kind, c->address.bytes, &address);
@@ -68,11 +68,12 @@ static void cut_disallowed(struct proxy *p)
 			conn_drop_upstream(c);
 			continue;
 		}
-		if (is_still_allowed(p, c, &v))
+		if (c->state == CONN_ASK || is_still_allowed(p, c, &v))
 			continue;
 		if (c->open_record) {
 			c->open_record = false;
 			report_connect(&p->report, &(struct record){
+							   .owner = c->owner->id,
 							   .host = c->name,
 							   .port = c->port,
 							   .via = conn_via_name(c->via),
@@ -91,6 +92,7 @@ static int on_config(struct proxy *p, struct message *m, const char *arg UNUSED,
 {
 	_cleanup_free_ char *text = NULL;
 	struct config *config = NULL;
+	struct names tried = { .next = 0 };
 	size_t len = 0;
 	int r = read_config_fd(m->fd, &text, &len);
 
@@ -99,18 +101,29 @@ static int on_config(struct proxy *p, struct message *m, const char *arg UNUSED,
 		return error_set(e, -r, "cannot read the configuration: %s", strerror(-r));
 	r = config_parse(text, len, &config, e);
 	if (r == 0)
-		r = names_set_networks(&p->names, config->synthetic4, config->synthetic6, e);
+		r = names_set_networks(&tried, config->synthetic4, config->synthetic6, e);
 	if (r < 0) {
 		config_free(config);
 		return error_wrap(e, "configuration");
 	}
 	config_free(p->config);
 	p->config = config;
+	for (struct owner *o = p->owners; o; o = o->next) {
+		if (names_set_networks(&o->names, config->synthetic4, config->synthetic6, NULL) < 0)
+			abort(); /* it was tried above */
+	}
+	ask_review(p);
 	cut_disallowed(p);
 	if (!p->has_config)
 		report_ready(&p->report);
 	p->has_config = true;
 	return 0;
+}
+
+/* The rest of a message: the owner's number, without one it is 0. */
+static struct owner *owner_of(struct proxy *p, const char *rest)
+{
+	return owner_get(p, (uint32_t)text_leading_u64(rest + (*rest == ' ')));
 }
 
 static int on_listener(struct proxy *p, struct message *m, const char *arg, struct error *e)
@@ -126,30 +139,27 @@ static int on_listener(struct proxy *p, struct message *m, const char *arg, stru
 		{ "dns-tcp", LISTENER_DNS_TCP },
 	};
 
-	for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
-		if (strcmp(arg, kinds[i].name) == 0) {
-			int r = listener_add(p, kinds[i].kind, m->fd, e);
+	size_t n = strcspn(arg, " ");
 
-			if (r == 0)
-				m->fd = -1;
-			return r;
-		}
+	for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
+		if (strlen(kinds[i].name) == n && memcmp(arg, kinds[i].name, n) == 0)
+			return listener_add(p, kinds[i].kind, owner_of(p, arg + n), &m->fd, e);
 	}
 	return error_set(e, EINVAL, "listener: unknown kind");
 }
 
 static int on_forward(struct proxy *p, struct message *m, const char *arg, struct error *e)
 {
+	size_t n = strcspn(arg, " ");
 	struct host address;
 	uint16_t port;
-	int r = http_parse_authority((struct span){ arg, strlen(arg) }, 0, &address, &port, e);
+	int r = http_parse_authority((struct span){ arg, n }, 0, &address, &port, e);
 
 	if (r < 0 || address.kind == HOST_NAME)
 		return error_set(e, EINVAL, "forward: not IP:PORT");
-	r = listener_add(p, LISTENER_FORWARD, m->fd, e);
+	r = listener_add(p, LISTENER_FORWARD, owner_of(p, arg + n), &m->fd, e);
 	if (r < 0)
 		return r;
-	m->fd = -1;
 	p->listeners->forward = address;
 	p->listeners->forward_port = port;
 	return 0;
@@ -157,22 +167,23 @@ static int on_forward(struct proxy *p, struct message *m, const char *arg, struc
 
 static int on_publish(struct proxy *p, struct message *m, const char *arg, struct error *e)
 {
-	uint64_t port = 0;
-	int r = text_parse_u64(arg, UINT16_MAX, &port);
+	uint64_t port = text_leading_u64(arg);
+	int r;
 
-	if (r < 0 || port == 0)
+	if (port == 0 || port > UINT16_MAX)
 		return error_set(e, EINVAL, "publish: not a port");
-	r = listener_add(p, LISTENER_PUBLISH, m->fd, e);
+	r = listener_add(p, LISTENER_PUBLISH, owner_of(p, arg + strcspn(arg, " ")), &m->fd, e);
 	if (r < 0)
 		return r;
-	m->fd = -1;
 	p->listeners->forward_port = (uint16_t)port;
 	return 0;
 }
 
 static int on_seed(struct proxy *p, struct message *m, const char *arg, struct error *e)
 {
-	int r = publish_add_seed(p, strcmp(arg, "accept") == 0, m->fd);
+	size_t n = strcspn(arg, " ");
+	bool listens = n == strlen("accept") && memcmp(arg, "accept", n) == 0;
+	int r = publish_add_seed(owner_of(p, arg + n), listens, m->fd);
 
 	if (r < 0)
 		return error_set(e, -r, "seed: %s", strerror(-r));
@@ -180,10 +191,33 @@ static int on_seed(struct proxy *p, struct message *m, const char *arg, struct e
 	return 0;
 }
 
+static int on_drop(struct proxy *p, struct message *m UNUSED, const char *arg, struct error *e)
+{
+	struct owner *o = NULL;
+	uint64_t id;
+
+	if (text_parse_u64(arg, UINT32_MAX, &id) < 0)
+		return error_set(e, EINVAL, "drop: not the number of an owner");
+	o = owner_find(p, (uint32_t)id);
+	if (o)
+		owner_leave(p, o);
+	else
+		report_gone(&p->report, (uint32_t)id);
+	return 0;
+}
+
+static int on_answer(struct proxy *p, struct message *m UNUSED, const char *arg, struct error *e)
+{
+	return ask_answer(p, arg, e);
+}
+
 static int on_quit(struct proxy *p, struct message *m UNUSED, const char *arg UNUSED,
 		   struct error *e UNUSED)
 {
 	p->quit = true;
+	p->report.patient = true;
+	for (struct owner *o = p->owners; o; o = o->next)
+		owner_leave(p, o);
 	return 0;
 }
 
@@ -194,7 +228,8 @@ static const struct {
 } verbs[] = {
 	{ "config", on_config, true },   { "listener", on_listener, true },
 	{ "forward", on_forward, true }, { "publish", on_publish, true },
-	{ "seed", on_seed, true },       { "quit", on_quit, false },
+	{ "seed", on_seed, true },       { "answer", on_answer, false },
+	{ "drop", on_drop, false },      { "quit", on_quit, false },
 };
 
 static int handle(struct proxy *p, struct message *m, struct error *e)

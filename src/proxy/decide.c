@@ -102,12 +102,14 @@ void decide_host(const struct config *c, const struct host *host, uint16_t port,
 	*ret = (struct verdict){ .allow = true };
 	if (rule) {
 		set_rule(ret, "deniedDomains", rule);
-		refuse(ret, "the host is on the deny list");
+		refuse(ret, rule->reason ? rule->reason : "the host is on the deny list");
 		return;
 	}
 	rule = find_rule(&c->allow, host, port);
 	if (!rule) {
 		(void)snprintf(ret->rule, sizeof(ret->rule), "network.allowedDomains");
+		ret->ask = host->kind == HOST_NAME ? !decide_is_localhost(host)
+						   : host_classify(host) == HOST_CLASS_PUBLIC;
 		refuse(ret, c->allow.n ? "the host and port are not on the allow list"
 				       : "the allow list is empty");
 		return;

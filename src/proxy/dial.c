@@ -115,22 +115,22 @@ static socklen_t to_sockaddr(const struct address *a, uint16_t port, struct sock
 }
 
 /* Of our own namespace, or of the sandbox's. */
-static int new_socket(const struct proxy *p, const struct conn *c, int family)
+static int new_socket(const struct conn *c, int family)
 {
 	int fd;
 
 	if (c->via == VIA_PUBLISH)
-		return publish_socket(&p->seeds[family == AF_INET6]);
+		return publish_socket(&c->owner->seeds[family == AF_INET6]);
 	fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP);
 	return fd < 0 ? -errno : fd;
 }
 
 /* 0 = connected, -EINPROGRESS, or another -errno. On success and progress side 1 has the fd. */
-static int try_address(const struct proxy *p, struct conn *c, const struct address *a)
+static int try_address(struct conn *c, const struct address *a)
 {
 	struct sockaddr_storage to = { 0 };
 	socklen_t len = to_sockaddr(a, c->dial->port, &to);
-	_cleanup_fd_ int fd = new_socket(p, c, to.ss_family);
+	_cleanup_fd_ int fd = new_socket(c, to.ss_family);
 	const int on = 1;
 	int r = 0;
 
@@ -154,7 +154,7 @@ static void dial_next(struct proxy *p, struct conn *c)
 
 		conn_drop_upstream(c);
 		c->address = d->address[d->next++];
-		r = try_address(p, c, &c->address);
+		r = try_address(c, &c->address);
 		if (r == 0) {
 			connected(p, c);
 			return;

@@ -13,16 +13,23 @@
 
 #define UDP_BATCH 64 /* messages per turn of the loop */
 
-static void answer_reverse(const struct proxy *p, const struct dns_query *q, struct dns_answer *ret)
+static void answer_reverse(const struct owner *o, const struct dns_query *q, struct dns_answer *ret)
 {
 	if (q->reverse.kind != HOST_NAME)
-		ret->name = names_find(&p->names, &q->reverse);
+		ret->name = names_find(&o->names, &q->reverse);
 	if (!ret->name)
 		ret->rcode = DNS_NXDOMAIN;
 }
 
-static void answer_name(struct proxy *p, const struct dns_query *q, uint8_t address[16],
-			struct dns_answer *ret)
+/* A name that no rule covers, where somebody can be asked: the connection will bring it up. */
+static bool is_answered(const struct proxy *p, const struct dns_query *q, struct verdict *v)
+{
+	return q->host.kind == HOST_NAME &&
+	       (decide_name(p->config, &q->host, v) || (v->ask && p->config->ask_ms));
+}
+
+static void answer_name(struct proxy *p, struct owner *o, const struct dns_query *q,
+			uint8_t address[16], struct dns_answer *ret)
 {
 	static const uint8_t loopback4[4] = { 127, 0, 0, 1 }, loopback6[16] = { [15] = 1 };
 	bool known = q->type == DNS_A || q->type == DNS_AAAA;
@@ -34,11 +41,12 @@ static void answer_name(struct proxy *p, const struct dns_query *q, uint8_t addr
 			ret->address = q->type == DNS_A ? loopback4 : loopback6;
 		return;
 	}
-	if (q->host.kind != HOST_NAME || !decide_name(p->config, &q->host, &v)) {
+	if (!is_answered(p, q, &v)) {
 		ret->rcode = DNS_NXDOMAIN;
 		if (q->host.kind == HOST_NAME)
 			report_name(&p->report,
-				    &(struct record){ .host = q->host.name,
+				    &(struct record){ .owner = o->id,
+						      .host = q->host.name,
 						      .via = "dns",
 						      .rule = v.rule,
 						      .reason = v.reason },
@@ -47,16 +55,17 @@ static void answer_name(struct proxy *p, const struct dns_query *q, uint8_t addr
 	}
 	if (!known)
 		return; /* the name exists; it has no keys, hints or texts */
-	number = names_number(&p->names, q->host.name);
+	number = names_number(&o->names, q->host.name);
 	if (q->type == DNS_A)
-		names_address4(&p->names, number, address);
+		names_address4(&o->names, number, address);
 	else
-		names_address6(&p->names, number, address);
+		names_address6(&o->names, number, address);
 	ret->address = address;
 }
 
 /* Length of the reply, 0 = none is due. */
-static size_t answer(struct proxy *p, const uint8_t *data, size_t len, uint8_t ret[DNS_REPLY_MAX])
+static size_t answer(struct proxy *p, struct owner *o, const uint8_t *data, size_t len,
+		     uint8_t ret[DNS_REPLY_MAX])
 {
 	struct dns_answer a = { .rcode = DNS_NOERROR };
 	uint8_t address[16];
@@ -70,9 +79,9 @@ static size_t answer(struct proxy *p, const uint8_t *data, size_t len, uint8_t r
 	else if (!q.has_host)
 		a.rcode = DNS_NXDOMAIN;
 	else if (q.type == DNS_PTR)
-		answer_reverse(p, &q, &a);
+		answer_reverse(o, &q, &a);
 	else
-		answer_name(p, &q, address, &a);
+		answer_name(p, o, &q, address, &a);
 	return dns_reply(&q, data, &a, ret);
 }
 
@@ -97,7 +106,7 @@ static void reply_from(struct msghdr *m)
 	}
 }
 
-void dns_udp_event(struct proxy *p, int fd)
+void dns_udp_event(struct proxy *p, const struct listener *l)
 {
 	for (int i = 0; i < UDP_BATCH; i++) {
 		uint8_t data[DNS_QUERY_MAX], reply[DNS_REPLY_MAX];
@@ -112,17 +121,17 @@ void dns_udp_event(struct proxy *p, int fd)
 			.msg_control = control,
 			.msg_controllen = sizeof(control),
 		};
-		ssize_t n = recvmsg(fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+		ssize_t n = recvmsg(l->fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 
 		if (n < 0)
 			return;
 		/* a longer one would be cut off, and is no question anyway */
 		if (m.msg_flags & MSG_TRUNC)
 			continue;
-		iov = (struct iovec){ reply, answer(p, data, (size_t)n, reply) };
+		iov = (struct iovec){ reply, answer(p, l->owner, data, (size_t)n, reply) };
 		reply_from(&m);
 		if (iov.iov_len > 0)
-			(void)sendmsg(fd, &m,
+			(void)sendmsg(l->fd, &m,
 				      MSG_DONTWAIT | MSG_NOSIGNAL); /* lost: they ask again */
 	}
 }
@@ -142,7 +151,7 @@ void front_dns(struct proxy *p, struct conn *c)
 		}
 		if (in->len < 2 + len)
 			break;
-		n = answer(p, data + 2, len, reply + 2);
+		n = answer(p, c->owner, data + 2, len, reply + 2);
 		reply[0] = (uint8_t)(n >> 8);
 		reply[1] = (uint8_t)n;
 		if (n > 0)

@@ -167,6 +167,7 @@ static void refuse_bad(struct proxy *p, struct conn *c, const struct http_head *
 	if (s.ptr) {
 		text_append_safe_n(&shown, s.ptr, s.len < 200 ? s.len : 200);
 		report_connect(&p->report, &(struct record){
+						   .owner = c->owner->id,
 						   .host = buf_str(&shown),
 						   .via = conn_via_name(c->via),
 						   .rule = "network.http",
@@ -176,11 +177,13 @@ static void refuse_bad(struct proxy *p, struct conn *c, const struct http_head *
 	conn_refuse(p, c, e->code == E2BIG ? REFUSE_TOO_BIG : REFUSE_BAD, e->text);
 }
 
-/* False: it was denied, and the client told. */
+/* False: it was denied and the client told, or it is being asked about. */
 static bool is_allowed(struct proxy *p, struct conn *c, const struct target *t, struct verdict *ret)
 {
-	decide_host(p->config, &t->host, t->port, ret);
-	if (!ret->allow)
+	judge(p, c, &t->host, t->port, ret);
+	if (ret->ask)
+		ask_hold(p, c, &t->host, t->port);
+	else if (!ret->allow)
 		conn_deny(p, c, t->host.name, t->port, ret);
 	return ret->allow;
 }

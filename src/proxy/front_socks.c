@@ -45,7 +45,11 @@ static void start_request(struct proxy *p, struct conn *c, const struct socks_re
 		conn_set_state(p, c, CONN_FLUSH);
 		return;
 	}
-	decide_host(p->config, &q->host, q->port, &v);
+	judge(p, c, &q->host, q->port, &v);
+	if (v.ask) {
+		ask_hold(p, c, &q->host, q->port);
+		return;
+	}
 	if (!v.allow) {
 		conn_deny(p, c, q->host.name, q->port, &v);
 		return;
@@ -96,7 +100,6 @@ void front_socks(struct proxy *p, struct conn *c)
 			conn_close(p, c);
 			return;
 		}
-		buf_drop(in, (size_t)n);
 		if (!c->socks_asked) {
 			answer_method(p, c, method);
 		} else if (c->socks_password) {
@@ -105,5 +108,7 @@ void front_socks(struct proxy *p, struct conn *c)
 		} else {
 			start_request(p, c, &q);
 		}
+		if (c->state != CONN_ASK) /* it will be judged again */
+			buf_drop(in, (size_t)n);
 	}
 }

@@ -22,15 +22,16 @@
 #define IPV6_FREEBIND 78
 #endif
 
-int listener_add(struct proxy *p, enum listener_kind kind, int fd, struct error *e)
+int listener_add(struct proxy *p, enum listener_kind kind, struct owner *o, int *ret_fd,
+		 struct error *e)
 {
 	struct listener *l = calloc(1, sizeof(*l));
-	const int on = 1;
+	const int on = 1, fd = *ret_fd;
 	int r;
 
 	if (!l)
 		abort();
-	*l = (struct listener){ .ref = REF_LISTENER, .kind = kind, .fd = fd };
+	*l = (struct listener){ .ref = REF_LISTENER, .owner = o, .kind = kind, .fd = fd };
 	if (kind == LISTENER_DNS_UDP) {
 		/* one of the two applies, by the socket's family */
 		(void)setsockopt(fd, IPPROTO_IP, IP_PKTINFO, &on, sizeof(on));
@@ -46,19 +47,37 @@ int listener_add(struct proxy *p, enum listener_kind kind, int fd, struct error 
 		free(l);
 		return error_set(e, -r, "cannot watch a listener: %s", strerror(-r));
 	}
+	*ret_fd = -1;
 	l->next = p->listeners;
 	p->listeners = l;
 	return 0;
 }
 
-void listeners_pause(struct proxy *p, bool pause)
+void listeners_remove(struct proxy *p, const struct owner *o)
 {
-	p->paused = pause;
+	for (struct listener **at = &p->listeners; *at;) {
+		struct listener *l = *at;
+
+		if (l->owner != o) {
+			at = &l->next;
+			continue;
+		}
+		*at = l->next;
+		fd_close(l->fd);
+		free(l);
+	}
+}
+
+void listeners_pause(struct proxy *p, struct owner *o, bool pause)
+{
+	o->paused = pause;
 	for (struct listener *l = p->listeners; l; l = l->next) {
 		struct epoll_event ev = { .events = EPOLLIN, .data.ptr = l };
-		bool rest = pause || (l->kind == LISTENER_PUBLISH && publish_must_wait(p));
+		bool rest = pause || (l->kind == LISTENER_PUBLISH && publish_must_wait(p, o));
 
-		p->paused |= rest;
+		if (l->owner != o)
+			continue;
+		o->paused |= rest;
 		if (l->kind == LISTENER_DNS_UDP || l->paused == rest)
 			continue;
 		if (epoll_ctl(p->epoll_fd, rest ? EPOLL_CTL_DEL : EPOLL_CTL_ADD, l->fd, &ev) == 0)
@@ -88,12 +107,16 @@ static bool original_destination(int fd, struct host *ret, uint16_t *ret_port)
 	return ss.ss_family == AF_INET6;
 }
 
-/* A captured connection that is neither DNS nor HTTP. */
-static void start_captured(struct proxy *p, struct conn *c, const struct host *host, uint16_t port)
+/* One that is neither DNS nor HTTP. */
+void listener_captured(struct proxy *p, struct conn *c, const struct host *host, uint16_t port)
 {
 	struct verdict v;
 
-	decide_host(p->config, host, port, &v);
+	judge(p, c, host, port, &v);
+	if (v.ask) {
+		ask_hold(p, c, host, port);
+		return;
+	}
 	if (!v.allow) {
 		conn_deny(p, c, host->name, port, &v);
 		return;
@@ -106,8 +129,9 @@ static void start_captured(struct proxy *p, struct conn *c, const struct host *h
 		dial_start(p, c, false);
 }
 
-static void accept_transparent(struct proxy *p, int fd)
+static void accept_transparent(struct proxy *p, const struct listener *l, int fd)
 {
+	const struct names *names = &l->owner->names;
 	struct verdict v = { .rule = "network.allowedDomains",
 			     .reason = "no name belongs to this address" };
 	struct host host;
@@ -119,26 +143,26 @@ static void accept_transparent(struct proxy *p, int fd)
 		fd_close(fd);
 		return;
 	}
-	if (port == PORT_DNS && !names_is_synthetic(&p->names, &host)) {
-		c = conn_new(p, fd, FRONT_DNS, VIA_DNS);
+	if (port == PORT_DNS && !names_is_synthetic(names, &host)) {
+		c = conn_new(p, l, fd, FRONT_DNS, VIA_DNS);
 		if (c)
 			conn_advance(p, c);
 		return;
 	}
-	c = conn_new(p, fd, FRONT_HELLO, VIA_TRANSPARENT);
+	c = conn_new(p, l, fd, FRONT_HELLO, VIA_TRANSPARENT);
 	if (!c)
 		return;
-	name = names_find(&p->names, &host);
+	name = names_find(names, &host);
 	if (name && host_parse(name, strlen(name), &host, NULL) < 0)
 		abort(); /* only canonical names are in the table */
-	if (!name && names_is_synthetic(&p->names, &host)) {
+	if (!name && names_is_synthetic(names, &host)) {
 		conn_deny(p, c, host.name, port, &v);
 	} else if (port == PORT_HTTP) {
 		conn_set_target(p, c, &host, port, "");
 		c->open_record = false; /* each request is judged, and can be told why not */
 		http_make_fixed(c);
 	} else {
-		start_captured(p, c, &host, port);
+		listener_captured(p, c, &host, port);
 	}
 	conn_advance(p, c);
 }
@@ -154,7 +178,7 @@ static void accept_plain(struct proxy *p, const struct listener *l, int fd)
 		[LISTENER_DNS_TCP] = { FRONT_DNS, VIA_DNS },
 		[LISTENER_FORWARD] = { FRONT_HELLO, VIA_FORWARD },
 	};
-	struct conn *c = conn_new(p, fd, kinds[l->kind].front, kinds[l->kind].via);
+	struct conn *c = conn_new(p, l, fd, kinds[l->kind].front, kinds[l->kind].via);
 
 	if (!c)
 		return;
@@ -167,29 +191,30 @@ static void accept_plain(struct proxy *p, const struct listener *l, int fd)
 
 void listener_event(struct proxy *p, struct listener *l)
 {
+	l->owner->busy = true;
 	if (l->kind == LISTENER_DNS_UDP) {
-		dns_udp_event(p, l->fd);
+		dns_udp_event(p, l);
 		return;
 	}
 	for (int i = 0; i < ACCEPT_BATCH; i++) {
-		bool full = p->n_conns >= p->max_conns;
+		bool full = !owner_has_room(p, l->owner);
 		int fd;
 
-		if (full || (l->kind == LISTENER_PUBLISH && publish_must_wait(p))) {
-			listeners_pause(p, full);
+		if (full || (l->kind == LISTENER_PUBLISH && publish_must_wait(p, l->owner))) {
+			listeners_pause(p, l->owner, full);
 			return;
 		}
 		/* cppcheck-suppress nullPointer ; who connects is known: the sandbox */
 		fd = accept4(l->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 		if (fd < 0 &&
 		    (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM))
-			listeners_pause(p, true);
+			listeners_pause(p, l->owner, true);
 		if (fd < 0 && (errno == ECONNABORTED || errno == EINTR))
 			continue;
 		if (fd < 0)
 			return;
 		if (l->kind == LISTENER_TRANSPARENT)
-			accept_transparent(p, fd);
+			accept_transparent(p, l, fd);
 		else if (l->kind == LISTENER_PUBLISH)
 			publish_accept(p, l, fd);
 		else

@@ -19,7 +19,6 @@
 #define FDS_RESERVED 64 /* listeners, resolver, control, and air */
 #define CONNS_MAX 32768u
 #define RESUME_MS 100 /* look again whether there is room */
-#define DRAIN_MS 1000 /* for what is on its way when the sandbox has ended */
 
 static uint64_t monotonic_ms(void)
 {
@@ -61,15 +60,12 @@ int proxy_init(struct proxy *p, struct error *e)
 		.now_ms = monotonic_ms(),
 		.max_conns = connection_limit(),
 		.report.fd = PROXY_CONTROL_FD,
-		.seeds = { { -1, -1 }, { -1, -1 } },
 		.epoll_fd = epoll_create1(EPOLL_CLOEXEC),
 		.relay.buffer = malloc(RELAY_BUFFER),
 	};
 	if (p->epoll_fd < 0 || !p->relay.buffer)
 		return error_set(e, errno, "cannot set up: %s", strerror(errno));
 	r = config_parse("", 0, &p->config, e);
-	if (r == 0)
-		r = names_set_networks(&p->names, p->config->synthetic4, p->config->synthetic6, e);
 	if (r < 0)
 		return r;
 	r = resolver_init(&p->resolver);
@@ -121,11 +117,23 @@ static void expire(struct proxy *p)
 	}
 }
 
+/* When an owner wants to be looked at again; UINT64_MAX = never. */
+static uint64_t owner_due(const struct proxy *p, const struct owner *o)
+{
+	if (o->leave_ms)
+		return o->busy ? p->now_ms : o->leave_ms;
+	return o->paused ? p->now_ms + RESUME_MS : UINT64_MAX;
+}
+
 /* Until the next time-out; -1 = none. */
 static int poll_timeout(const struct proxy *p)
 {
-	uint64_t next = p->paused ? p->now_ms + RESUME_MS : UINT64_MAX;
+	uint64_t next = UINT64_MAX;
 
+	for (const struct owner *o = p->owners; o; o = o->next) {
+		if (owner_due(p, o) < next)
+			next = owner_due(p, o);
+	}
 	for (int w = WAIT_NONE + 1; w < WAIT_MAX_; w++) {
 		const struct conn *c = p->waiting[w].first;
 
@@ -145,94 +153,46 @@ static void bury(struct proxy *p)
 		conn_free(p->dead);
 		p->dead = next;
 	}
-	if (p->paused && p->n_conns < p->max_conns)
-		listeners_pause(p, false);
 }
 
-/* Close everything, so that every record is written; give back what is ours. */
+/* Every record is written; what is ours is given back. */
 static void finish(struct proxy *p)
 {
 	p->report.patient = true;
-	while (p->conns)
-		conn_close(p, p->conns);
+	owners_done(p);
 	report_finish(&p->report);
 	bury(p);
-	while (p->listeners) {
-		struct listener *next = p->listeners->next;
-
-		fd_close(p->listeners->fd);
-		free(p->listeners);
-		p->listeners = next;
-	}
-	for (size_t i = 0; i < ARRAY_LEN(p->seeds); i++) {
-		fd_close(p->seeds[i].fd);
-		fd_close(p->seeds[i].listener);
-	}
 	relay_done(&p->relay);
-	names_done(&p->names);
 	config_free(p->config);
 	free(p->own.v);
 }
 
-/* Bytes that a program inside believes to be sent, and are not yet. */
-static bool is_owing(const struct conn *c)
-{
-	unsigned s = c->via == VIA_PUBLISH; /* its side */
-	const struct relay_pipe *pipe = c->flow[s].pipe;
-
-	if (c->via == VIA_DNS || c->state == CONN_FLUSH)
-		return false;
-	return c->state == CONN_RESOLVE || c->state == CONN_DIAL || c->state == CONN_PARENT ||
-	       c->side[!s].out.len > 0 || (pipe && pipe->fill > 0) ||
-	       (c->state != CONN_HEAD && c->side[s].in.len > 0) || c->side[s].readable;
-}
-
-static bool is_owing_any(const struct proxy *p)
-{
-	for (const struct conn *c = p->conns; c; c = c->next) {
-		if (is_owing(c))
-			return true;
-	}
-	return false;
-}
-
-static int turn(struct proxy *p, int timeout)
+static int turn(struct proxy *p)
 {
 	struct epoll_event events[EVENTS_MAX];
-	int n = epoll_wait(p->epoll_fd, events, EVENTS_MAX, timeout);
+	int n = epoll_wait(p->epoll_fd, events, EVENTS_MAX, poll_timeout(p));
 
 	if (n < 0 && errno != EINTR)
 		return -errno;
 	p->now_ms = monotonic_ms();
+	for (struct owner *o = p->owners; o; o = o->next)
+		o->busy = n == EVENTS_MAX; /* there may be more */
 	for (int i = 0; i < n; i++)
 		dispatch(p, &events[i]);
 	expire(p);
+	owners_settle(p);
+	report_flush(&p->report);
 	bury(p);
-	return n > 0 ? n : 0;
-}
-
-/* A program that sends and ends need not wait for its words to arrive; nor may they be lost. */
-static int drain(struct proxy *p)
-{
-	uint64_t end = p->now_ms + DRAIN_MS;
-	int n;
-
-	/* first what the kernel has for us, then what we have for it */
-	while ((n = turn(p, 0)) > 0 && p->now_ms < end)
-		;
-	while (n >= 0 && is_owing_any(p) && p->now_ms < end)
-		n = turn(p, (int)(end - p->now_ms));
-	return n < 0 ? n : 0;
+	return 0;
 }
 
 int proxy_run(struct proxy *p, struct error *e)
 {
 	int r = 0;
 
-	while (!p->quit && r >= 0)
-		r = turn(p, poll_timeout(p));
-	if (r >= 0)
-		r = drain(p);
+	/* a program that sends and ends need not wait for its words to arrive; nor may they be lost */
+	while (r == 0 && (!p->quit || p->owners))
+		r = turn(p);
 	if (r < 0)
 		return error_set(e, -r, "epoll_wait: %s", strerror(-r));
 	finish(p);

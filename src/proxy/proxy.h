@@ -9,10 +9,11 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
+#include "proxy/ask.h"
 #include "proxy/config.h"
 #include "proxy/conn.h"
 #include "proxy/decide.h"
-#include "proxy/names.h"
+#include "proxy/owner.h"
 #include "proxy/relay.h"
 #include "proxy/report.h"
 #include "proxy/resolve.h"
@@ -33,16 +34,12 @@ enum listener_kind {
 struct listener {
 	enum ref_kind ref; /* first */
 	struct listener *next;
+	struct owner *owner;
 	enum listener_kind kind;
 	int fd;
 	bool paused;
 	struct host forward; /* LISTENER_FORWARD */
 	uint16_t forward_port; /* LISTENER_FORWARD outside, LISTENER_PUBLISH inside */
-};
-
-/* Sockets of the sandbox from which more are made (publish.c); -1 = none. */
-struct seed {
-	int fd, listener;
 };
 
 struct wait_queue {
@@ -57,16 +54,15 @@ struct proxy {
 	struct config *config; /* never NULL: an empty one at first */
 	struct own_addresses own;
 	uint64_t own_until_ms;
-	struct names names;
+	struct owner *owners;
+	struct question *questions;
+	uint32_t last_question;
 	struct resolver resolver;
 	struct report report;
 	struct listener *listeners;
 	struct conn *conns, *dead;
 	struct wait_queue waiting[WAIT_MAX_];
 	unsigned n_conns, max_conns;
-	unsigned n_published; /* of them, those that came from the host */
-	struct seed seeds[2]; /* IPv4, IPv6 */
-	bool paused; /* listeners are not polled: no room for another connection */
 	struct relay relay;
 };
 
@@ -79,14 +75,19 @@ int proxy_watch(struct proxy *p, int fd, void *ref) NODISCARD;
 void control_event(struct proxy *p);
 
 /* listen.c */
-int listener_add(struct proxy *p, enum listener_kind kind, int fd, struct error *e) NODISCARD;
+/* Takes *fd over when it succeeds. */
+int listener_add(struct proxy *p, enum listener_kind kind, struct owner *o, int *fd,
+		 struct error *e) NODISCARD;
 void listener_event(struct proxy *p, struct listener *l);
-void listeners_pause(struct proxy *p, bool pause);
+void listeners_pause(struct proxy *p, struct owner *o, bool pause);
+void listeners_remove(struct proxy *p, const struct owner *o);
+/* Judge a captured connection, and dial or wait for its hello. */
+void listener_captured(struct proxy *p, struct conn *c, const struct host *host, uint16_t port);
 
 /* publish.c */
-int publish_add_seed(struct proxy *p, bool listens, int fd) NODISCARD; /* takes fd over */
+int publish_add_seed(struct owner *o, bool listens, int fd) NODISCARD; /* takes fd over */
 int publish_socket(const struct seed *seed) NODISCARD; /* a new one inside, or -errno */
-bool publish_must_wait(const struct proxy *p);
+bool publish_must_wait(const struct proxy *p, const struct owner *o);
 void publish_accept(struct proxy *p, const struct listener *l, int fd);
 
 /* own.c */
@@ -106,7 +107,7 @@ void exchange_start(struct proxy *p, struct conn *c);
 void exchange_step(struct proxy *p, struct conn *c);
 
 /* dns_serve.c */
-void dns_udp_event(struct proxy *p, int fd);
+void dns_udp_event(struct proxy *p, const struct listener *l);
 
 /* tunnel.c */
 enum conn_gate tunnel_gate(const struct proxy *p, const struct conn *c);

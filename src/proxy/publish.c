@@ -58,7 +58,7 @@ int publish_socket(const struct seed *seed)
 	return fd;
 }
 
-int publish_add_seed(struct proxy *p, bool listens, int fd)
+int publish_add_seed(struct owner *o, bool listens, int fd)
 {
 	int domain = 0;
 	socklen_t len = sizeof(domain);
@@ -66,7 +66,7 @@ int publish_add_seed(struct proxy *p, bool listens, int fd)
 
 	if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &len) < 0)
 		return -errno;
-	seed = &p->seeds[domain == AF_INET6];
+	seed = &o->seeds[domain == AF_INET6];
 	fd_close(listens ? seed->listener : seed->fd);
 	*(listens ? &seed->listener : &seed->fd) = fd;
 	return 0;
@@ -76,20 +76,21 @@ int publish_add_seed(struct proxy *p, bool listens, int fd)
  * Nobody is accepted before the sandbox stands; IPv4's seed is the last to come. And since
  * other users of the host can connect, half of the room is the command's own.
  */
-bool publish_must_wait(const struct proxy *p)
+bool publish_must_wait(const struct proxy *p, const struct owner *o)
 {
-	return p->seeds[0].fd < 0 || p->seeds[0].listener < 0 || p->n_published >= p->max_conns / 2;
+	return o->seeds[0].fd < 0 || o->seeds[0].listener < 0 ||
+	       o->n_published >= owner_share(p) / 2;
 }
 
 void publish_accept(struct proxy *p, const struct listener *l, int fd)
 {
 	static const uint8_t v4[4] = { 127, 0, 0, 1 }, v6[16] = { [15] = 1 };
-	struct conn *c = conn_new(p, fd, FRONT_HELLO, VIA_PUBLISH);
+	struct conn *c = conn_new(p, l, fd, FRONT_HELLO, VIA_PUBLISH);
 	struct host inside[2];
 
 	if (!c)
 		return;
-	p->n_published++;
+	c->owner->n_published++;
 	host_from_addr(HOST_IPV4, v4, &inside[0]);
 	host_from_addr(HOST_IPV6, v6, &inside[1]);
 	conn_set_target(p, c, &inside[0], l->forward_port, "network.publish");

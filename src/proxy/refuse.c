@@ -86,6 +86,7 @@ void conn_deny(struct proxy *p, struct conn *c, const char *host, uint16_t port,
 	_cleanup_buf_ struct buf text = BUF_INIT(4096);
 
 	report_connect(&p->report, &(struct record){
+					   .owner = c->owner->id,
 					   .host = host,
 					   .port = port,
 					   .via = conn_via_name(c->via),

@@ -9,6 +9,7 @@
 #include "base/json.h"
 
 #define RECORD_MAX 4096
+#define BATCH_MAX ((size_t)16 << 10)
 #define NAME_QUIET_MS 1000
 #define PATIENCE_MS 200
 
@@ -26,25 +27,61 @@ static bool send_text(struct report *r, const char *text, size_t len)
 	return true;
 }
 
-static void send_dropped(struct report *r)
+static void put_dropped(struct report *r, struct buf *b)
 {
-	_cleanup_buf_ struct buf b = BUF_INIT(RECORD_MAX);
-	struct json j = { .out = &b };
+	struct json j = { .out = b };
 
 	json_begin_object(&j);
 	json_kstring(&j, "kind", "dropped");
 	json_kint(&j, "count", (int64_t)r->dropped);
 	json_end_object(&j);
-	if (send_text(r, b.data, b.len))
-		r->dropped = 0;
+	buf_putc(b, '\n');
 }
 
-static void send_record(struct report *r, const struct buf *b)
+/* False: what was batched is lost, and counted. */
+static bool flush(struct report *r)
 {
-	if (r->dropped > 0)
-		send_dropped(r);
-	if (b->overflow || r->dropped > 0 || !send_text(r, b->data, b->len))
+	_cleanup_buf_ struct buf first = BUF_INIT(RECORD_MAX + BATCH_MAX);
+	const struct buf *all = &r->batch;
+	bool sent = true;
+
+	if (r->dropped > 0) {
+		put_dropped(r, &first);
+		buf_append(&first, buf_str(&r->batch), r->batch.len);
+		all = &first;
+	}
+	if (all->len > 0)
+		sent = send_text(r, all->data, all->len);
+	r->dropped = sent ? 0 : r->dropped + r->batched;
+	r->batched = 0;
+	r->batch.len = 0;
+	return sent;
+}
+
+void report_flush(struct report *r)
+{
+	if (r->batched > 0)
+		(void)flush(r);
+}
+
+void report_finish(struct report *r)
+{
+	(void)flush(r);
+	buf_done(&r->batch);
+}
+
+static void add_record(struct report *r, const struct buf *b)
+{
+	if (r->batch.len + b->len + 1 > BATCH_MAX)
+		(void)flush(r);
+	if (b->overflow) {
 		r->dropped++;
+		return;
+	}
+	r->batch.max = BATCH_MAX + 1;
+	buf_append(&r->batch, b->data, b->len);
+	buf_putc(&r->batch, '\n');
+	r->batched++;
 }
 
 static void put_string(struct json *j, const char *key, const char *value)
@@ -60,6 +97,7 @@ void report_connect(struct report *r, const struct record *rec)
 
 	json_begin_object(&j);
 	json_kstring(&j, "kind", "connect");
+	json_kint(&j, "owner", rec->owner);
 	json_kstring(&j, "host", rec->host);
 	json_kint(&j, "port", rec->port);
 	json_kstring(&j, "via", rec->via);
@@ -71,7 +109,7 @@ void report_connect(struct report *r, const struct record *rec)
 	json_kint(&j, "received", (int64_t)rec->received);
 	json_kint(&j, "ms", (int64_t)rec->ms);
 	json_end_object(&j);
-	send_record(r, &b);
+	add_record(r, &b);
 }
 
 static uint32_t hash_text(const char *s)
@@ -104,17 +142,52 @@ void report_text(struct report *r, const char *kind, const char *reason)
 	json_kstring(&j, "kind", kind);
 	json_kstring(&j, "reason", reason);
 	json_end_object(&j);
-	send_record(r, &b);
+	add_record(r, &b);
+}
+
+/* A record of nothing but numbers. */
+static void add_plain(struct report *r, const char *kind, uint32_t owner, uint32_t id)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(RECORD_MAX);
+	struct json j = { .out = &b };
+
+	json_begin_object(&j);
+	json_kstring(&j, "kind", kind);
+	json_kint(&j, "owner", owner);
+	json_kint(&j, "id", id);
+	json_end_object(&j);
+	add_record(r, &b);
 }
 
 void report_ready(struct report *r)
 {
-	if (!send_text(r, "ready", 5))
-		r->dropped++;
+	add_plain(r, "ready", 0, 0);
 }
 
-void report_finish(struct report *r)
+void report_unask(struct report *r, uint32_t owner, uint32_t id)
 {
-	if (r->dropped > 0)
-		send_dropped(r);
+	add_plain(r, "unask", owner, id);
+}
+
+void report_gone(struct report *r, uint32_t owner)
+{
+	add_plain(r, "gone", owner, 0);
+}
+
+bool report_ask(struct report *r, uint32_t owner, uint32_t id, const char *host, uint16_t port,
+		const char *via)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(RECORD_MAX);
+	struct json j = { .out = &b };
+
+	json_begin_object(&j);
+	json_kstring(&j, "kind", "ask");
+	json_kint(&j, "owner", owner);
+	json_kint(&j, "id", id);
+	json_kstring(&j, "host", host);
+	json_kint(&j, "port", port);
+	json_kstring(&j, "via", via);
+	json_end_object(&j);
+	add_record(r, &b);
+	return flush(r);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Records for the supervisor: one JSON object per datagram on the control
- * socket. The proxy never waits for a reader; what does not fit is counted and
+ * Records for the supervisor: JSON objects, a line each, on the control socket; a
+ * datagram holds those of one turn of the loop. The proxy never waits for a reader; what does not fit is counted and
  * the count is reported when there is room again.
  */
 #pragma once
@@ -9,8 +9,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/buf.h"
+
 struct report {
 	int fd;
+	struct buf batch; /* records that wait for the end of the turn */
+	unsigned batched; /* their number */
 	uint64_t dropped;
 	bool patient; /* at the end: wait a little for the reader */
 	/* what was refused by the resolver lately: programs ask in pairs and again and again */
@@ -21,6 +25,7 @@ struct report {
 };
 
 struct record {
+	uint32_t owner;
 	const char *host, *via, *rule, *reason, *address; /* NULL = leave out */
 	uint16_t port;
 	bool allow;
@@ -33,4 +38,10 @@ void report_name(struct report *r, const struct record *rec, uint64_t now_ms);
 /* kind: "error" or "warning" */
 void report_text(struct report *r, const char *kind, const char *reason);
 void report_ready(struct report *r);
-void report_finish(struct report *r); /* the count of what was lost, if anything was */
+/* A question, sent at once. False: it could not be. */
+bool report_ask(struct report *r, uint32_t owner, uint32_t id, const char *host, uint16_t port,
+		const char *via) NODISCARD;
+void report_unask(struct report *r, uint32_t owner, uint32_t id); /* it need not be answered */
+void report_gone(struct report *r, uint32_t owner); /* the last record of this owner */
+void report_flush(struct report *r); /* at the end of a turn */
+void report_finish(struct report *r); /* at the end: all of it, with the count of what was lost */

@@ -3,13 +3,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -22,22 +20,48 @@
 #include "base/text.h"
 
 #define PROXY_CONTROL_FD 3
-#define RECORD_MAX 8192
-#define FINISH_MS 1500 /* more than the proxy allows itself */
+#define BATCH_MAX ((size_t)24 << 10) /* more than the proxy puts into one datagram */
+#define CONFIG_MAX ((size_t)4 << 20) /* what the proxy takes */
+#define ASK_MS 120000 /* a person may be away; programs do not wait longer either */
+
+struct egress_listener {
+	int role, fd;
+};
+
+struct egress {
+	struct egress_setup setup;
+	int events; /* epoll: the listeners until the proxy runs, then `control` */
+	int control; /* of the running proxy, SOCK_SEQPACKET; -1 = not running */
+	pid_t pid;
+	struct egress_user *users;
+	uint32_t last_id;
+};
+
+/*
+ * Rules, as the proxy wants them.
+ */
 
 static void write_hosts(struct buf *b, const char *verb, const struct host_rules *rules)
 {
-	for (size_t i = 0; i < rules->n; i++)
-		buf_printf(b, "%s %s\n", verb, rules->v[i].text);
+	for (size_t i = 0; i < rules->n; i++) {
+		buf_printf(b, "%s %s", verb, rules->v[i].text);
+		if (rules->v[i].reason) {
+			buf_putc(b, ' ');
+			text_append_safe(b, rules->v[i].reason);
+		}
+		buf_putc(b, '\n');
+	}
 }
 
-static void write_config(struct buf *b, const struct policy *p)
+static int write_config(struct buf *b, const struct policy *p, bool ask)
 {
 	const struct policy_network *n = &p->network;
 
 	write_hosts(b, "allow", &n->allowed);
 	write_hosts(b, "deny", &n->denied);
 	buf_printf(b, "private %d\n", n->allow_private_addresses);
+	if (ask && !n->strict_allowlist)
+		buf_printf(b, "ask %d\n", ASK_MS);
 	for (size_t i = 0; i < n->denied_resolved.n; i++)
 		buf_printf(b, "denyAddress %s\n", n->denied_resolved.v[i].text);
 	if (n->parent_http)
@@ -46,21 +70,92 @@ static void write_config(struct buf *b, const struct policy *p)
 		buf_printf(b, "parentHttps %s\n", n->parent_https);
 	if (n->parent_no_proxy)
 		buf_printf(b, "noProxy %s\n", n->parent_no_proxy);
+	return b->overflow ? -EFBIG : 0;
 }
 
-static int send_config(int control, const struct policy *p)
+static int send_config(const struct egress *x)
 {
-	_cleanup_buf_ struct buf b = BUF_INIT(BUF_MAX_TEXT);
+	_cleanup_buf_ struct buf b = BUF_INIT(CONFIG_MAX);
 	_cleanup_fd_ int memory = (int)syscall(SYS_memfd_create, "config", 1u /* CLOEXEC */);
 	int r;
 
 	if (memory < 0)
 		return -errno;
-	write_config(&b, p);
-	r = b.overflow ? -EFBIG : fd_write_all(memory, buf_str(&b), b.len);
-	if (r == 0 && lseek(memory, 0, SEEK_SET) < 0)
-		r = -errno;
-	return r < 0 ? r : fd_send(control, "config", strlen("config"), memory);
+	r = write_config(&b, x->setup.policy, x->setup.ask);
+	if (r == 0)
+		r = fd_write_all(memory, buf_str(&b), b.len);
+	return r < 0 ? r : fd_send(x->control, "config", strlen("config"), memory);
+}
+
+/*
+ * The proxy and its listeners.
+ */
+
+static int watch(const struct egress *x, int fd)
+{
+	struct epoll_event ev = { .events = EPOLLIN };
+
+	return epoll_ctl(x->events, EPOLL_CTL_ADD, fd, &ev) < 0 ? -errno : 0;
+}
+
+static int send_listener(const struct egress *x, const struct egress_user *u,
+			 const struct egress_listener *l)
+{
+	static const char *const words[] = {
+		[EGRESS_HTTP] = "listener http",
+		[EGRESS_SOCKS] = "listener socks",
+		[EGRESS_TRANSPARENT] = "listener transparent",
+		[EGRESS_DNS_UDP] = "listener dns-udp",
+		[EGRESS_DNS_TCP] = "listener dns-tcp",
+		[EGRESS_SEED] = "seed connect",
+		[EGRESS_SEED_LISTENER] = "seed accept",
+	};
+	char text[64];
+
+	_Static_assert(ARRAY_LEN(words) == EGRESS_ROLE_MAX_, "a word for each role");
+	if (l->role > EGRESS_FORWARD && l->role <= EGRESS_FORWARD + UINT16_MAX)
+		(void)snprintf(text, sizeof(text), "forward 127.0.0.1:%d %u",
+			       l->role - EGRESS_FORWARD, u->id);
+	else if (l->role > EGRESS_PUBLISH && l->role <= EGRESS_PUBLISH + UINT16_MAX)
+		(void)snprintf(text, sizeof(text), "publish %d %u", l->role - EGRESS_PUBLISH,
+			       u->id);
+	else if (l->role >= 0 && l->role < EGRESS_ROLE_MAX_)
+		(void)snprintf(text, sizeof(text), "%s %u", words[l->role], u->id);
+	else
+		return -EINVAL;
+	return fd_send(x->control, text, strlen(text), l->fd);
+}
+
+int egress_add_listener(struct egress_user *u, int role, int fd)
+{
+	struct egress *x = u->egress;
+	struct egress_listener l = { .role = role, .fd = fd }, *more;
+
+	if (x->control >= 0)
+		return send_listener(x, u, &l);
+	more = reallocarray(u->listeners, u->n_listeners + 1, sizeof(*more));
+	if (!more)
+		abort();
+	u->listeners = more;
+	l.fd = fcntl(fd, F_DUPFD_CLOEXEC, PROXY_CONTROL_FD);
+	if (l.fd < 0)
+		return -errno;
+	u->listeners[u->n_listeners++] = l;
+	/* a seed is no reason to start */
+	return role == EGRESS_SEED || role == EGRESS_SEED_LISTENER ? 0 : watch(x, l.fd);
+}
+
+static void forget_listeners(struct egress_user *u)
+{
+	while (u->n_listeners > 0) {
+		int fd = u->listeners[--u->n_listeners].fd;
+
+		/* closing is not enough: the proxy has it open too */
+		(void)epoll_ctl(u->egress->events, EPOLL_CTL_DEL, fd, NULL);
+		fd_close(fd);
+	}
+	free(u->listeners);
+	u->listeners = NULL;
 }
 
 /* In the child. A clean environment: nothing of the caller's steers the proxy. */
@@ -84,152 +179,21 @@ static _Noreturn void become_proxy(const char *program, int control)
 	_exit(127);
 }
 
-int egress_start(struct egress *x, const char *program, const struct policy *p, struct error *e)
+/* Tell every user. */
+static void tell_all(struct egress *x, const struct egress_record *r)
 {
-	/* what can be known to fail, fails before the command runs */
-	if (access(program, X_OK) < 0)
-		return error_set(e, errno, "the egress proxy %s: %s", program, strerror(errno));
-	x->program = program;
-	x->policy = p;
-	x->events = epoll_create1(EPOLL_CLOEXEC);
-	return x->events < 0
-		       ? error_set(e, errno, "cannot make an epoll descriptor: %s", strerror(errno))
-		       : 0;
-}
-
-static int watch(const struct egress *x, int fd)
-{
-	struct epoll_event ev = { .events = EPOLLIN };
-
-	return epoll_ctl(x->events, EPOLL_CTL_ADD, fd, &ev) < 0 ? -errno : 0;
-}
-
-static int send_listener(const struct egress *x, const struct egress_listener *l)
-{
-	static const char *const words[] = {
-		[EGRESS_HTTP] = "listener http",
-		[EGRESS_SOCKS] = "listener socks",
-		[EGRESS_TRANSPARENT] = "listener transparent",
-		[EGRESS_DNS_UDP] = "listener dns-udp",
-		[EGRESS_DNS_TCP] = "listener dns-tcp",
-		[EGRESS_SEED] = "seed connect",
-		[EGRESS_SEED_LISTENER] = "seed accept",
-	};
-	char text[64];
-
-	_Static_assert(ARRAY_LEN(words) == EGRESS_ROLE_MAX_, "a word for each role");
-	if (l->role > EGRESS_FORWARD && l->role <= EGRESS_FORWARD + UINT16_MAX)
-		(void)snprintf(text, sizeof(text), "forward 127.0.0.1:%d",
-			       l->role - EGRESS_FORWARD);
-	else if (l->role > EGRESS_PUBLISH && l->role <= EGRESS_PUBLISH + UINT16_MAX)
-		(void)snprintf(text, sizeof(text), "publish %d", l->role - EGRESS_PUBLISH);
-	else if (l->role >= 0 && l->role < EGRESS_ROLE_MAX_)
-		text_copy(text, sizeof(text), words[l->role]);
-	else
-		return -EINVAL;
-	return fd_send(x->control, text, strlen(text), l->fd);
-}
-
-int egress_add_listener(struct egress *x, int role, int fd)
-{
-	struct egress_listener l = { .role = role, .fd = fd }, *more;
-
-	if (x->control >= 0)
-		return send_listener(x, &l);
-	more = reallocarray(x->listeners, x->n_listeners + 1, sizeof(*more));
-	if (!more)
-		abort();
-	x->listeners = more;
-	l.fd = fcntl(fd, F_DUPFD_CLOEXEC, PROXY_CONTROL_FD);
-	if (l.fd < 0)
-		return -errno;
-	x->listeners[x->n_listeners++] = l;
-	/* a seed is no reason to start */
-	return role == EGRESS_SEED || role == EGRESS_SEED_LISTENER ? 0 : watch(x, l.fd);
-}
-
-static void forget_listeners(struct egress *x)
-{
-	while (x->n_listeners > 0) {
-		int fd = x->listeners[--x->n_listeners].fd;
-
-		/* closing is not enough: the proxy has it open too */
-		(void)epoll_ctl(x->events, EPOLL_CTL_DEL, fd, NULL);
-		fd_close(fd);
+	for (struct egress_user *u = x->users, *next; u; u = next) {
+		next = u->next;
+		if (!u->gone)
+			u->record(u->ctx, r);
 	}
-	free(x->listeners);
-	x->listeners = NULL;
-}
-
-static int start_proxy(struct egress *x)
-{
-	int pair[2], r;
-
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-		return -errno;
-	x->pid = fork();
-	if (x->pid == 0)
-		become_proxy(x->program, pair[1]);
-	r = x->pid < 0 ? -errno : 0;
-	fd_close(pair[1]);
-	x->control = pair[0];
-	if (r == 0)
-		r = watch(x, x->control);
-	if (r == 0)
-		r = send_config(x->control, x->policy);
-	for (size_t i = 0; i < x->n_listeners && r == 0; i++)
-		r = send_listener(x, &x->listeners[i]);
-	forget_listeners(x);
-	return r;
-}
-
-/* The string value of a key in the proxy's one-line records; "" when missing. */
-static void field(const char *record, const char *key, char *ret, size_t size)
-{
-	char pattern[64];
-	const char *s;
-	size_t n = 0;
-
-	(void)snprintf(pattern, sizeof(pattern), "\"%s\":\"", key);
-	s = strstr(record, pattern);
-	for (s = s ? s + strlen(pattern) : ""; *s && *s != '"' && n + 1 < size; s++) {
-		if (*s == '\\' && s[1])
-			s++;
-		ret[n++] = *s;
-	}
-	ret[n] = '\0';
-}
-
-static void fill_denial(const char *record, struct violation *v)
-{
-	const char *port = strstr(record, "\"port\":");
-	uint64_t number = port ? text_leading_u64(port + strlen("\"port\":")) : 0;
-	char host[300];
-
-	*v = (struct violation){ .kind = VIOLATION_CONNECT };
-	field(record, "host", host, sizeof(host));
-	field(record, "rule", v->rule, sizeof(v->rule));
-	field(record, "reason", v->reason, sizeof(v->reason));
-	text_copy(v->source, sizeof(v->source), "network");
-	if (number)
-		(void)snprintf(v->path, sizeof(v->path), "%s:%u", host, (unsigned)number);
-	else
-		text_copy(v->path, sizeof(v->path), host);
-}
-
-static void fill_failure(const char *reason, struct violation *v)
-{
-	*v = (struct violation){ .kind = VIOLATION_CONNECT };
-	text_copy(v->path, sizeof(v->path), "anything");
-	text_copy(v->rule, sizeof(v->rule), "network.proxy");
-	text_copy(v->source, sizeof(v->source), "network");
-	text_copy(v->reason, sizeof(v->reason), reason);
 }
 
 /* With the proxy go all its listeners: from here on connections are refused at once. */
 static void end_proxy(struct egress *x)
 {
-	forget_listeners(x);
+	for (struct egress_user *u = x->users; u; u = u->next)
+		forget_listeners(u);
 	fd_close(x->control);
 	x->control = -1;
 	if (x->pid > 0) {
@@ -240,71 +204,235 @@ static void end_proxy(struct egress *x)
 	x->pid = -1;
 }
 
+static void fail(struct egress *x, const char *reason)
+{
+	struct egress_record r = { .kind = EGRESS_FAILED };
+
+	text_copy(r.reason, sizeof(r.reason), reason);
+	end_proxy(x);
+	tell_all(x, &r);
+	for (struct egress_user *u = x->users; u; u = u->next)
+		u->gone = true;
+}
+
+static int start_proxy(struct egress *x)
+{
+	int pair[2], r;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return -errno;
+	x->pid = fork();
+	if (x->pid == 0)
+		become_proxy(x->setup.program, pair[1]);
+	r = x->pid < 0 ? -errno : 0;
+	fd_close(pair[1]);
+	x->control = pair[0];
+	if (r == 0)
+		r = watch(x, x->control);
+	if (r == 0)
+		r = send_config(x);
+	for (struct egress_user *u = x->users; u; u = u->next) {
+		for (size_t i = 0; i < u->n_listeners && r == 0; i++)
+			r = send_listener(x, u, &u->listeners[i]);
+		forget_listeners(u);
+	}
+	return r;
+}
+
+/* Something waits at a listener. */
+static void start_when_wanted(struct egress *x)
+{
+	struct epoll_event ev;
+
+	if (x->control < 0 && epoll_wait(x->events, &ev, 1, 0) > 0 && start_proxy(x) < 0)
+		fail(x, "the egress proxy could not be started");
+}
+
+/*
+ * What it tells.
+ */
+
+static void dispatch(struct egress *x, const struct egress_record *r)
+{
+	struct egress_user *u = x->users;
+
+	if (r->kind == EGRESS_NOTICE || r->kind == EGRESS_LOST) {
+		tell_all(x, r);
+		return;
+	}
+	while (u && u->id != r->owner)
+		u = u->next;
+	if (!u || u->gone)
+		return;
+	if (r->kind == EGRESS_GONE)
+		u->gone = true;
+	else if (r->kind != EGRESS_READY)
+		u->record(u->ctx, r);
+}
+
+static void take_batch(struct egress *x, const char *text, size_t len)
+{
+	while (len > 0) {
+		const char *end = memchr(text, '\n', len);
+		size_t n = end ? (size_t)(end - text) : len;
+		struct egress_record r;
+
+		if (egress_record_parse(text, n, &r) == 0)
+			dispatch(x, &r);
+		text += n + (end != NULL);
+		len -= n + (end != NULL);
+	}
+}
+
+void egress_step(struct egress *x)
+{
+	char batch[BATCH_MAX];
+	ssize_t n = -1;
+
+	start_when_wanted(x);
+	errno = EAGAIN;
+	while (x->control >= 0 && (n = recv(x->control, batch, sizeof(batch), MSG_DONTWAIT)) > 0)
+		take_batch(x, batch, (size_t)n);
+	if (x->control >= 0 && (n == 0 || (errno != EAGAIN && errno != EINTR)))
+		fail(x, "the egress proxy has ended");
+}
+
+/* A word to the proxy; one that cannot be told anything is of no use. */
+static void order(struct egress *x, const char *text)
+{
+	if (x->control >= 0 &&
+	    send(x->control, text, strlen(text), MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+		fail(x, "the egress proxy does not answer");
+}
+
+/*
+ * Users.
+ */
+
+void egress_attach(struct egress *x, struct egress_user *u)
+{
+	*u = (struct egress_user){
+		.record = u->record,
+		.ctx = u->ctx,
+		.egress = x,
+		.next = x->users,
+		.id = ++x->last_id,
+	};
+	x->users = u;
+}
+
+void egress_leave(struct egress_user *u)
+{
+	struct egress *x = u->egress;
+	char text[32];
+
+	if (!x || u->gone)
+		return;
+	start_when_wanted(x);
+	if (x->control < 0) {
+		forget_listeners(u);
+		u->gone = true;
+		return;
+	}
+	(void)snprintf(text, sizeof(text), "drop %u", u->id);
+	order(x, text);
+}
+
+bool egress_is_gone(const struct egress_user *u)
+{
+	return !u->egress || u->gone;
+}
+
+void egress_detach(struct egress_user *u)
+{
+	struct egress *x = u->egress;
+	struct egress_user **at;
+	char text[32];
+
+	if (!x)
+		return;
+	if (!u->gone) {
+		u->gone = true; /* it wants to hear nothing more */
+		(void)snprintf(text, sizeof(text), "drop %u", u->id);
+		order(x, text);
+	}
+	forget_listeners(u);
+	for (at = &x->users; *at != u; at = &(*at)->next)
+		;
+	*at = u->next;
+	u->egress = NULL;
+}
+
+/*
+ * The whole.
+ */
+
+int egress_new(const struct egress_setup *setup, struct egress **ret, struct error *e)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(CONFIG_MAX);
+	struct egress *x;
+	int events;
+
+	if (access(setup->program, X_OK) < 0)
+		return error_set(e, errno, "the egress proxy %s: %s", setup->program,
+				 strerror(errno));
+	if (write_config(&b, setup->policy, setup->ask) < 0)
+		return error_set(e, EFBIG, "the network lists are longer than %zu MiB",
+				 CONFIG_MAX >> 20);
+	events = epoll_create1(EPOLL_CLOEXEC);
+	if (events < 0)
+		return error_set(e, errno, "cannot make an epoll descriptor: %s", strerror(errno));
+	x = malloc(sizeof(*x));
+	if (!x)
+		abort();
+	*x = (struct egress){ .setup = *setup, .events = events, .control = -1, .pid = -1 };
+	*ret = x;
+	return 0;
+}
+
+void egress_free(struct egress *x)
+{
+	if (!x)
+		return;
+	while (x->users)
+		egress_detach(x->users);
+	end_proxy(x);
+	fd_close(x->events);
+	free(x);
+}
+
+pid_t egress_pid(const struct egress *x)
+{
+	return x->pid;
+}
+
+int egress_fd(const struct egress *x)
+{
+	return x->events;
+}
+
 int egress_change(struct egress *x, const struct policy *p)
 {
 	int r = 0;
 
-	x->policy = p;
+	x->setup.policy = p;
 	if (x->control >= 0)
-		r = send_config(x->control, p);
+		r = send_config(x);
 	if (r < 0)
-		end_proxy(x);
+		fail(x, "the egress proxy could not be told the new lists");
 	return r;
 }
 
-static bool is_wanted(const struct egress *x)
+void egress_answer(struct egress *x, uint32_t id, enum egress_answer answer)
 {
-	struct epoll_event ev;
+	static const char *const words[] = {
+		[EGRESS_DENY] = "deny",
+		[EGRESS_DENY_RUN] = "deny-run",
+		[EGRESS_ALLOW_ONCE] = "allow-once",
+		[EGRESS_ALLOW_RUN] = "allow-run",
+	};
+	char text[64];
 
-	return x->control < 0 && x->n_listeners > 0 && epoll_wait(x->events, &ev, 1, 0) > 0;
-}
-
-bool egress_next_denial(struct egress *x, struct violation *ret)
-{
-	char record[RECORD_MAX];
-	ssize_t n;
-	int r;
-
-	if (is_wanted(x)) {
-		r = start_proxy(x);
-		if (r < 0) {
-			end_proxy(x);
-			fill_failure("the egress proxy could not be started", ret);
-			return true;
-		}
-	}
-	if (x->control < 0)
-		return false;
-	while ((n = recv(x->control, record, sizeof(record) - 1, MSG_DONTWAIT)) > 0) {
-		record[n] = '\0';
-		if (!strstr(record, "\"verdict\":\"deny\""))
-			continue;
-		fill_denial(record, ret);
-		return true;
-	}
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
-		return false;
-	end_proxy(x);
-	if (!x->ending)
-		fill_failure("the egress proxy has ended", ret);
-	return !x->ending;
-}
-
-void egress_finish(struct egress *x)
-{
-	struct pollfd end = { .fd = -1 };
-
-	if (is_wanted(x) && start_proxy(x) < 0)
-		end_proxy(x);
-	end.fd = x->control;
-	x->ending = true;
-	if (x->control >= 0 && send(x->control, "quit", 4, MSG_NOSIGNAL) == 4)
-		(void)poll(&end, 1, FINISH_MS); /* until it hangs up */
-}
-
-void egress_stop(struct egress *x)
-{
-	end_proxy(x);
-	fd_close(x->events);
-	x->events = -1;
+	(void)snprintf(text, sizeof(text), "answer %u %s", id, words[answer]);
+	order(x, text);
 }

@@ -32,7 +32,7 @@ static int bind_loopback(int fd, int family, uint16_t port)
 	return r < 0 ? -errno : 0;
 }
 
-static int listen_on(struct egress *x, int family, const struct plan_port *port)
+static int listen_on(struct egress_user *u, int family, const struct plan_port *port)
 {
 	_cleanup_fd_ int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	int r = fd < 0 ? -errno : set_option(fd, SOL_SOCKET, SO_REUSEADDR);
@@ -44,7 +44,7 @@ static int listen_on(struct egress *x, int family, const struct plan_port *port)
 	/* two may bind, the second to listen is refused */
 	if (r == 0 && listen(fd, LISTEN_BACKLOG) < 0)
 		r = -errno;
-	return r < 0 ? r : egress_add_listener(x, EGRESS_PUBLISH + port->inside, fd);
+	return r < 0 ? r : egress_add_listener(u, EGRESS_PUBLISH + port->inside, fd);
 }
 
 static int refuse(int r, const char *address, const struct plan_port *port, struct error *e)
@@ -63,16 +63,16 @@ static int refuse(int r, const char *address, const struct plan_port *port, stru
 			 address, port->host, strerror(-r));
 }
 
-int publish_listen(struct egress *x, const struct plan *plan, struct error *e)
+int publish_listen(struct egress_user *u, const struct plan *plan, struct error *e)
 {
 	for (size_t i = 0; i < plan->n_publish; i++) {
 		const struct plan_port *port = &plan->publish[i];
-		int r = listen_on(x, AF_INET, port);
+		int r = listen_on(u, AF_INET, port);
 
 		if (r < 0)
 			return refuse(r, "127.0.0.1", port, e);
 		/* localhost may mean either; a host without IPv6 has no ::1 to listen on */
-		r = listen_on(x, AF_INET6, port);
+		r = listen_on(u, AF_INET6, port);
 		if (r < 0 && r != -EAFNOSUPPORT && r != -EADDRNOTAVAIL)
 			return refuse(r, "[::1]", port, e);
 	}

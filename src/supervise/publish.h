@@ -16,4 +16,4 @@
 #include "supervise/egress.h"
 
 /* Fails when a port is in use or may not be used. */
-int publish_listen(struct egress *x, const struct plan *plan, struct error *e) NODISCARD;
+int publish_listen(struct egress_user *u, const struct plan *plan, struct error *e) NODISCARD;

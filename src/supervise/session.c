@@ -56,7 +56,8 @@ struct session {
 	const struct backend *backend;
 	struct sandbox_child child;
 	pid_t broker;
-	struct egress egress;
+	struct egress *egress; /* the request's, or our own; NULL = none */
+	struct egress_user user; /* at it */
 	int events; /* epoll over the sources */
 	int sources[SOURCE_MAX_]; /* -1 = not, or no longer, watched; owned elsewhere */
 	int listener; /* of the system call filter, until the broker has it */
@@ -67,6 +68,8 @@ struct session {
 	struct error failure;
 	uint64_t started_ms, deadline_ms; /* deadline 0 = none */
 	bool warned; /* SIGTERM was sent because the time is up */
+	uint64_t
+		over_ms; /* nobody is left inside; the proxy is waited for until then; 0 = not yet */
 };
 
 static uint64_t now_ms(void)
@@ -114,7 +117,7 @@ pid_t session_pid(const struct session *s)
 
 int session_change_network(struct session *s, const struct policy *p, struct error *e)
 {
-	int r = s->plan->egress ? egress_change(&s->egress, p) : -EPERM;
+	int r = s->plan->egress ? egress_change(s->egress, p) : -EPERM;
 
 	return r < 0 ? error_set(e, -r, "the network lists could not be changed: %s", strerror(-r))
 		     : 0;
@@ -180,7 +183,7 @@ static int take_listener(struct session *s, int fd)
 	int r;
 
 	memcpy(&m, &s->failure, sizeof(m));
-	r = egress_add_listener(&s->egress, m.role, fd);
+	r = egress_add_listener(&s->user, m.role, fd);
 	return r < 0 ? error_set(&s->failure, -r, "the egress proxy does not answer: %s",
 				 strerror(-r))
 		     : 0;
@@ -276,12 +279,50 @@ static void on_report(struct session *s)
 		watch_early_end(s);
 }
 
-static void on_decision(struct session *s)
+/* One record of the proxy's about this sandbox, or about itself. */
+static void on_egress(void *ctx, const struct egress_record *r)
 {
+	static const struct session_hooks none;
+	const struct session *s = ctx;
+	const struct session_hooks *hooks = s->req.hooks ? s->req.hooks : &none;
+	_cleanup_buf_ struct buf notice = BUF_INIT(BUF_MAX_TEXT);
 	struct violation v;
 
-	while (egress_next_denial(&s->egress, &v))
-		take_violation(s, &v);
+	switch (r->kind) {
+	case EGRESS_FAILED:
+	case EGRESS_CONNECT:
+		if (!r->allow) {
+			egress_record_violation(r, &v);
+			take_violation(s, &v);
+		}
+		if (hooks->decision)
+			hooks->decision(s->req.ctx, r);
+		break;
+	case EGRESS_LOST:
+		if (hooks->decision)
+			hooks->decision(s->req.ctx, r);
+		break;
+	case EGRESS_ASK:
+	case EGRESS_UNASK:
+		if (hooks->ask)
+			hooks->ask(s->req.ctx, r);
+		break;
+	case EGRESS_NOTICE:
+		text_append_safe(&notice, r->reason);
+		if (hooks->note)
+			hooks->note(s->req.ctx, buf_str(&notice));
+		break;
+	case EGRESS_READY:
+	case EGRESS_GONE:
+	case EGRESS_KIND_MAX_:
+		break;
+	}
+}
+
+void session_answer(struct session *s, uint32_t id, enum egress_answer answer)
+{
+	if (s->egress)
+		egress_answer(s->egress, id, answer);
 }
 
 static void on_event(struct session *s)
@@ -309,20 +350,20 @@ int session_fd(const struct session *s)
 
 int session_wait_ms(const struct session *s)
 {
-	uint64_t now;
+	uint64_t now, end = s->over_ms ? s->over_ms : s->deadline_ms;
 
-	if (!s->deadline_ms)
+	if (!end)
 		return -1;
 	now = now_ms();
-	if (now >= s->deadline_ms)
+	if (now >= end)
 		return 0;
-	return (int)(s->deadline_ms - now < 60000 ? s->deadline_ms - now : 60000);
+	return (int)(end - now < 60000 ? end - now : 60000);
 }
 
 /* The time is up: first a word, then the end. */
 static void act_on_time(struct session *s)
 {
-	if (!s->deadline_ms || now_ms() < s->deadline_ms)
+	if (s->over_ms || !s->deadline_ms || now_ms() < s->deadline_ms)
 		return;
 	if (s->warned) {
 		session_kill(s);
@@ -349,8 +390,15 @@ static void hear_the_rest(struct session *s)
 	 */
 	if (s->sources[SOURCE_REPORTS] >= 0)
 		on_report(s);
-	egress_finish(&s->egress);
-	on_decision(s);
+	egress_leave(&s->user);
+	unwatch(s, SOURCE_INIT);
+	s->over_ms = now_ms() + EGRESS_LEAVE_MS;
+}
+
+/* Nobody is left inside, and what they sent is on its way. */
+static bool is_over(const struct session *s)
+{
+	return s->over_ms && (egress_is_gone(&s->user) || now_ms() >= s->over_ms);
 }
 
 bool session_step(struct session *s)
@@ -376,7 +424,7 @@ bool session_step(struct session *s)
 			on_report(s);
 			break;
 		case SOURCE_EGRESS:
-			on_decision(s);
+			egress_step(s->egress);
 			break;
 		case SOURCE_LISTENER:
 			on_first_call(s, events[i].events);
@@ -390,7 +438,7 @@ bool session_step(struct session *s)
 	}
 	if (gone)
 		hear_the_rest(s);
-	return gone;
+	return is_over(s);
 }
 
 static void fill_result(const struct session *s, const struct rusage *usage, struct run_result *ret)
@@ -453,7 +501,7 @@ static int start_watching(struct session *s, struct error *e)
 		[SOURCE_ERRORS] = s->child.errors,
 		[SOURCE_CONTROL] = s->child.control,
 		[SOURCE_REPORTS] = s->reports[0],
-		[SOURCE_EGRESS] = s->egress.events,
+		[SOURCE_EGRESS] = s->egress ? egress_fd(s->egress) : -1,
 		[SOURCE_LISTENER] = -1, /* comes later */
 		[SOURCE_INIT] = s->child.pidfd,
 	};
@@ -464,6 +512,23 @@ static int start_watching(struct session *s, struct error *e)
 		if (r < 0)
 			return error_set(e, -r, "cannot watch a descriptor: %s", strerror(-r));
 	}
+	return 0;
+}
+
+/* The proxy that we were given, or one of our own. */
+static int start_egress(struct session *s, struct error *e)
+{
+	const struct egress_setup setup = { .program = s->req.proxy_program,
+					    .policy = s->req.policy,
+					    .ask = s->req.hooks && s->req.hooks->ask };
+	int r = s->req.egress ? 0 : egress_new(&setup, &s->egress, e);
+
+	if (r < 0)
+		return r;
+	if (s->req.egress)
+		s->egress = s->req.egress;
+	s->user = (struct egress_user){ .record = on_egress, .ctx = s };
+	egress_attach(s->egress, &s->user);
 	return 0;
 }
 
@@ -492,9 +557,9 @@ static int start(struct session *s, struct error *e)
 	if (s->events < 0)
 		return error_set(e, errno, "cannot make an epoll descriptor: %s", strerror(errno));
 	if (s->plan->egress || s->plan->n_publish)
-		r = egress_start(&s->egress, s->req.proxy_program, s->req.policy, e);
+		r = start_egress(s, e);
 	if (r == 0)
-		r = publish_listen(&s->egress, s->plan, e);
+		r = publish_listen(&s->user, s->plan, e);
 	if (r == 0)
 		r = s->backend->start(s->plan, &cmd, &s->child, e);
 	if (r == 0)
@@ -510,7 +575,9 @@ static void release(struct session *s)
 		session_kill(s);
 		(void)wait4(s->child.pid, NULL, 0, NULL);
 	}
-	egress_stop(&s->egress);
+	egress_detach(&s->user);
+	if (!s->req.egress)
+		egress_free(s->egress);
 	fd_close(s->events);
 	fd_close(s->child.control);
 	fd_close(s->child.errors);
@@ -534,7 +601,6 @@ int session_start(const struct session_request *req, struct session **ret, struc
 	*s = (struct session){ .req = *req,
 			       .a = arena_new(),
 			       .child = SANDBOX_CHILD_INIT,
-			       .egress = EGRESS_INIT,
 			       .events = -1,
 			       .listener = -1,
 			       .user_ns = -1,

@@ -6,7 +6,7 @@
  *   session_start()  compiles the plan, starts the sandbox
  *   session_fd()     readable when session_step() has something to do
  *   session_wait_ms() how long at most until then, for time limits; -1 = no bound
- *   session_step()   true when everything inside is gone
+ *   session_step()   true when everything inside is gone and what it sent has left
  *   session_end()    what became of it; frees the session, kills it if it still runs
  *
  * A session touches nothing of its process: no signal handler, no terminal, no printing.
@@ -21,9 +21,9 @@
 #include "base/error.h"
 #include "policy/policy.h"
 #include "sandbox/plan.h"
+#include "supervise/egress.h"
 #include "supervise/report.h"
 
-struct egress;
 struct session;
 
 /* What the owner hears of; each may be NULL. */
@@ -32,6 +32,16 @@ struct session_hooks {
 	void (*note)(void *ctx, const char *text);
 	/* The first of each denial, at once. */
 	void (*denied)(void *ctx, const struct report_entry *entry);
+	/*
+	 * Every decision of the network: EGRESS_CONNECT; also EGRESS_LOST and EGRESS_FAILED. Denials
+	 * come to `denied` too.
+	 */
+	void (*decision)(void *ctx, const struct egress_record *r);
+	/*
+	 * EGRESS_ASK, to be answered with session_answer() now or later, or EGRESS_UNASK. With
+	 * NULL nobody is asked. (A shared `egress` has its own switch.)
+	 */
+	void (*ask)(void *ctx, const struct egress_record *r);
 	/* The command was stopped by this signal. */
 	void (*stopped)(void *ctx, int sig);
 };
@@ -42,6 +52,8 @@ struct session_request {
 	char *const *environ_in;
 	struct report *report; /* filled in */
 	const char *proxy_program; /* ambit-proxy; needed with network allowlist */
+	struct egress
+		*egress; /* one that several sessions share; NULL = one of its own, if needed */
 	bool report_reads; /* watch opens for reading and setuid execs too */
 	const struct plan_file *files; /* text files to put below /run */
 	size_t n_files;
@@ -75,6 +87,7 @@ bool session_step(struct session *s);
 void session_signal(struct session *s, int sig, bool group);
 /* Other network lists from now on (policy_load_live()); p is used until session_end(). */
 int session_change_network(struct session *s, const struct policy *p, struct error *e) NODISCARD;
+void session_answer(struct session *s, uint32_t id, enum egress_answer answer);
 /* Everything inside, at once. */
 void session_kill(struct session *s);
 /* pid of init on the host */
