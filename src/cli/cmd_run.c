@@ -147,9 +147,11 @@ static int read_environment(const struct invocation *inv, int fd, char *const **
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(ENVIRONMENT_MAX);
 	char chunk[4096], **env = NULL, *copy;
-	ssize_t got = fd > STDERR_FILENO ? 1 : -1;
+	ssize_t got = 1;
 	size_t n = 0;
 
+	if (fd <= STDERR_FILENO)
+		return error_set(e, EINVAL, "--env-fd %d: must be 3 or higher", fd);
 	while (got > 0 || (got < 0 && errno == EINTR)) {
 		got = read(fd, chunk, sizeof(chunk));
 		if (got > 0)
@@ -220,6 +222,7 @@ int cmd_run(const struct invocation *inv, int *ret_status, struct error *e)
 	int events = -1;
 	int r = open_descriptors(inv, &req, &events, e);
 
+	req.owner = events > 0 ? events : 0;
 	if (events >= 0)
 		log_level = LOG_QUIET;
 	if (r == 0)

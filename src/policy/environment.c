@@ -217,22 +217,22 @@ static uint32_t letters_of(const char *s)
 	return set;
 }
 
-static const char *why_unsafe(const char *name, const char *value)
+/* letters_of() each row, worked out once for all variables. */
+struct letters {
+	uint32_t row[ARRAY_LEN(unsafe_names)];
+};
+
+static const char *why_unsafe(const struct letters *letters, const char *name, const char *value)
 {
-	static uint32_t letters[ARRAY_LEN(unsafe_names)]; /* filled once, the same every time */
 	char upper[ENV_NAME_MAX + 1] = { 0 };
 	size_t n = strlen(name);
 	uint32_t has;
 
 	for (size_t i = 0; i <= n; i++)
 		upper[i] = name[i] >= 'a' && name[i] <= 'z' ? (char)(name[i] - 'a' + 'A') : name[i];
-	if (!letters[0]) {
-		for (size_t i = 0; i < ARRAY_LEN(letters); i++)
-			letters[i] = letters_of(unsafe_names[i].text);
-	}
 	has = letters_of(upper);
 	for (size_t i = 0; i < ARRAY_LEN(unsafe_names); i++) {
-		if (!(letters[i] & ~has) && is_unsafe(&unsafe_names[i], upper))
+		if (!(letters->row[i] & ~has) && is_unsafe(&unsafe_names[i], upper))
 			return unsafe_names[i].why;
 	}
 	return value_has_password(value) ? "holds a password" : NULL;
@@ -261,7 +261,8 @@ static bool is_passed(const struct policy_environment *env, const char *name)
 }
 
 /* Why the variable stays out, or NULL. */
-static const char *why_dropped(const struct policy *p, const char *name, const char *value)
+static const char *why_dropped(const struct policy *p, const struct letters *letters,
+			       const char *name, const char *value)
 {
 	for (size_t i = 0; i < p->env.deny.n; i++) {
 		if (strcmp(p->env.deny.v[i].text, name) == 0)
@@ -273,11 +274,12 @@ static const char *why_dropped(const struct policy *p, const char *name, const c
 		return "not a proper name";
 	if (p->env.inherit == ENV_NONE)
 		return is_basic(name) ? NULL : "not inherited";
-	return p->env.inherit == ENV_SAFE ? why_unsafe(name, value) : NULL;
+	return p->env.inherit == ENV_SAFE ? why_unsafe(letters, name, value) : NULL;
 }
 
 struct list {
 	struct arena *a;
+	struct letters letters;
 	char **v;
 	size_t n;
 };
@@ -315,7 +317,7 @@ static void inherit(const struct policy *p, struct list *l, const char *entry,
 	if (list_find(l, entry, (size_t)(eq - entry) + 1))
 		return;
 	name = arena_strndup(l->a, entry, (size_t)(eq - entry));
-	why = why_dropped(p, name, eq + 1);
+	why = why_dropped(p, &l->letters, name, eq + 1);
 	if (!why)
 		*ARENA_PUSH(l->a, l->v, l->n) = arena_strdup(l->a, entry);
 	else if (dropped)
@@ -346,6 +348,8 @@ char **policy_environment(const struct policy *p, struct arena *a, char *const *
 {
 	struct list l = { .a = a };
 
+	for (size_t i = 0; i < ARRAY_LEN(unsafe_names); i++)
+		l.letters.row[i] = letters_of(unsafe_names[i].text);
 	for (char *const *e = environ_in; e && *e; e++)
 		inherit(p, &l, *e, ret_dropped);
 	if (p->fs.tmp == TMP_PRIVATE)

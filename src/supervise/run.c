@@ -200,7 +200,8 @@ static void wait_for_end(struct run *run)
 {
 	struct pollfd fds[] = { { .fd = session_fd(run->session), .events = POLLIN },
 				{ .fd = run->signals, .events = POLLIN },
-				{ .fd = -1, .events = POLLIN } };
+				{ .fd = -1, .events = POLLIN },
+				{ .fd = run->req->owner > 0 ? run->req->owner : -1 } };
 
 	do {
 		fds[2].fd = run->req->control ? run->req->control->fd : -1;
@@ -210,6 +211,8 @@ static void wait_for_end(struct run *run)
 			on_signal(run);
 		if (fds[2].revents)
 			on_control(run);
+		if (fds[3].revents)
+			session_kill(run->session);
 	} while (!session_step(run->session));
 }
 

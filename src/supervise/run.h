@@ -20,6 +20,7 @@ struct run_request {
 	struct report *report; /* filled in */
 	const char *proxy_program; /* ambit-proxy; needed with network allowlist */
 	bool report_reads; /* watch opens for reading and setuid execs too */
+	int owner; /* when this hangs up, who wanted the run is gone: it ends; 0 = nobody */
 	struct control *control; /* changes of the network lists; NULL = none */
 	/* Called for the first of each denial, at once; may be NULL. */
 	void (*tell)(void *ctx, const struct report_entry *entry);
