@@ -146,8 +146,8 @@ struct ambit_spawn {
 	void *ctx;
 };
 
-#define AMBIT_SPAWN_INIT .size = sizeof(struct ambit_spawn), .stdin_fd = -1, .stdout_fd = -1, \
-	.stderr_fd = -1
+#define AMBIT_SPAWN_INIT                                                                           \
+	.size = sizeof(struct ambit_spawn), .stdin_fd = -1, .stdout_fd = -1, .stderr_fd = -1
 
 struct ambit_process;
 
