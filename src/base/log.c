@@ -11,15 +11,16 @@
 #define LOG_LINE_MAX 8192
 
 enum log_level log_level = LOG_NORMAL;
+struct log_prefix log_prefix = { "ambit: ", "ambit: " };
 
-static void PRINTF_LIKE(1, 0) log_write(const char *fmt, va_list ap)
+static void PRINTF_LIKE(2, 0) log_write(const char *prefix, const char *fmt, va_list ap)
 {
 	char raw[LOG_LINE_MAX];
 	_cleanup_buf_ struct buf b = BUF_INIT(sizeof(raw) * 4 + 64);
 	const char *line = raw, *end;
 
 	(void)vsnprintf(raw, sizeof(raw), fmt, ap);
-	buf_puts(&b, "ambit: ");
+	buf_puts(&b, prefix);
 	/* our own messages may span lines; each part is made safe by itself */
 	while ((end = __builtin_strchr(line, '\n'))) {
 		text_append_safe_n(&b, line, (size_t)(end - line));
@@ -36,7 +37,7 @@ void log_error(const char *fmt, ...)
 	va_list ap;
 
 	va_start(ap, fmt);
-	log_write(fmt, ap);
+	log_write(log_prefix.message, fmt, ap);
 	va_end(ap);
 }
 
@@ -47,7 +48,7 @@ void log_warn(const char *fmt, ...)
 	if (log_level < LOG_NORMAL)
 		return;
 	va_start(ap, fmt);
-	log_write(fmt, ap);
+	log_write(log_prefix.message, fmt, ap);
 	va_end(ap);
 }
 
@@ -58,7 +59,7 @@ void log_info(const char *fmt, ...)
 	if (log_level < LOG_VERBOSE)
 		return;
 	va_start(ap, fmt);
-	log_write(fmt, ap);
+	log_write(log_prefix.detail, fmt, ap);
 	va_end(ap);
 }
 
@@ -69,6 +70,6 @@ void log_debug(const char *fmt, ...)
 	if (log_level < LOG_DEBUG)
 		return;
 	va_start(ap, fmt);
-	log_write(fmt, ap);
+	log_write(log_prefix.detail, fmt, ap);
 	va_end(ap);
 }

@@ -26,6 +26,7 @@ struct invocation {
 	const struct command *command;
 	struct options options;
 	char *const *environ_in;
+	bool srt; /* called as srt */
 };
 
 typedef int command_fn(const struct invocation *inv, int *ret_status, struct error *e);
@@ -84,5 +85,9 @@ int outside_run(const struct invocation *inv, const struct policy *p, char *cons
 /* Who asked for no sandbox at all (NULL = nobody); an error when that is not for the caller to ask. */
 int outside_asked(const struct invocation *inv, const struct policy *p, const char **ret,
 		  struct error *e) NODISCARD;
+/* cmd_run.c: runs the request and tells what there is to tell. */
+struct run_request;
+int run_sandboxed(const struct invocation *inv, struct run_request *req, int events,
+		  int *ret_status, struct error *e) NODISCARD;
 /* No words are taken. */
 int invocation_no_words(const struct invocation *inv, struct error *e) NODISCARD;

@@ -38,18 +38,22 @@ static int open_report(const char *path, int *ret, struct error *e)
 /* Who hears of it: the person at stderr, or a program at --events-fd. */
 struct listener {
 	int events; /* -1 = stderr */
+	bool srt; /* who has none of our options: no hints at them */
 	unsigned told;
 };
 
 static void tell_denied(void *ctx, const struct report_entry *entry)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(BUF_MAX_TEXT);
+	struct report_entry plain = *entry;
 	struct listener *l = ctx;
 
 	events_denied(l->events, entry);
 	if (++l->told > TOLD_MAX || l->events >= 0)
 		return;
-	report_describe(entry, &b);
+	if (l->srt)
+		plain.hint = NULL;
+	report_describe(&plain, &b);
 	log_warn("%s", buf_str(&b));
 }
 
@@ -98,13 +102,13 @@ static int write_report(int fd, const struct report *r, char *const *argv,
 	return err < 0 ? error_set(e, -err, "cannot write the report: %s", strerror(-err)) : 0;
 }
 
-static int run_sandboxed(const struct invocation *inv, struct run_request *req, int events,
-			 int *ret_status, struct error *e)
+int run_sandboxed(const struct invocation *inv, struct run_request *req, int events,
+		  int *ret_status, struct error *e)
 {
 	struct report report = { .a = inv->arena };
 	struct run_result result = { 0 };
 	_cleanup_fd_ int fd = -1;
-	struct listener listener = { .events = events };
+	struct listener listener = { .events = events, .srt = inv->srt };
 	int r = open_report(report_path(&inv->options), &fd, e);
 
 	if (r < 0)

@@ -7,6 +7,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "cli/cli.h"
+#include "cli/srt.h"
 #include "mcp/serve.h"
 #include "supervise/attack.h"
 
@@ -103,6 +104,14 @@ static int ambit(struct arena *a, char *const *argv, int *ret_status, struct err
 	return run_named_command(a, argv + 1, ret_status, e);
 }
 
+/* By which link we were called. */
+static bool is_called(const char *argv0, const char *name)
+{
+	const char *slash = argv0 ? strrchr(argv0, '/') : NULL;
+
+	return argv0 && strcmp(slash ? slash + 1 : argv0, name) == 0;
+}
+
 int main(int argc, char **argv)
 {
 	_cleanup_arena_ struct arena *a = arena_new();
@@ -110,6 +119,8 @@ int main(int argc, char **argv)
 	int status = 0;
 
 	(void)argc;
+	if (is_called(argv[0], "srt") && hold_standard_fds(&e) == 0)
+		return srt_main(a, argv, environ);
 	if (ambit(a, argv, &status, &e) == 0)
 		return status;
 	/* names in it may hold newlines: one error is one line */

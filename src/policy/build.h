@@ -37,6 +37,7 @@ struct source {
 	const char *trust_dir; /* SOURCE_NARROWING: what `ambit trust` would be told */
 	bool of_managed; /* a profile that the managed file asks for: its locks do not bind it */
 	bool strict; /* breaking a lock is an error, not a note */
+	bool no_escapes; /* in paths, a backslash is a backslash */
 	bool foreign; /* another program's file: paths that are not there are skipped */
 	unsigned *left_out; /* SOURCE_NARROWING: counts what widens, instead of a note for each */
 };

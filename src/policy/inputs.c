@@ -383,6 +383,8 @@ static int gather_files(struct arena *a, const struct inputs_request *o, char *c
 	r = find_settings(a, INPUTS_MANAGED_DIR, "settings", &in->managed_file, e);
 	if (r < 0)
 		return r;
+	if (o->machine_only)
+		return 0;
 	if (only)
 		return inputs_caller_path(a, only, &in->only_file, e);
 	r = find_settings(a, config, "settings", &in->user_file, e);
@@ -409,7 +411,7 @@ int inputs_gather(struct arena *a, const struct inputs_request *o, char *const *
 		r = find_home(a, environ_in, &in.home, e);
 	if (r == 0)
 		r = gather_files(a, o, environ_in, &in, e);
-	if (r == 0)
+	if (r == 0 && !o->machine_only)
 		r = gather_settings(a, o, environ_in, &in, e);
 	if (r == 0)
 		*ret = in;

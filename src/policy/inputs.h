@@ -57,6 +57,7 @@ char *inputs_find_program(struct arena *a, char *const *environ_in, const char *
 struct inputs_request {
 	const char *program; /* ambit's own file, absolute; NULL = this process runs it */
 	const char *settings; /* this file instead of the user's and the project's */
+	bool machine_only; /* of files the managed ones, no variables: the caller has its own */
 	const char *chdir; /* the directory to run in */
 	bool live_network;
 	const struct setting_text *options;

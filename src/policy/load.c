@@ -17,6 +17,7 @@
 #include "policy/build.h"
 #include "policy/claude.h"
 #include "policy/profile.h"
+#include "policy/srt.h"
 
 struct file {
 	struct source source;
@@ -99,16 +100,21 @@ static int open_only(struct load *l, struct error *e)
 {
 	const struct policy_inputs *in = l->b.in;
 	struct file *f = &l->only;
+	int r;
 
 	f->source = (struct source){
 		.layer = LAYER_FILE,
 		.name = arena_strdup(l->b.a, in->only_file ? in->only_file : "settings"),
 		.base = l->b.p->cwd,
+		.foreign = in->srt,
+		.no_escapes = in->srt,
 	};
 	f->source.file = f->source.name;
 	if (!in->only_text)
-		return read_settings(l, f, true, e);
-	return tree_parse(l->b.a, f->source.name, in->only_text, in->only_len, &f->root, e);
+		r = read_settings(l, f, true, e);
+	else
+		r = tree_parse(l->b.a, f->source.name, in->only_text, in->only_len, &f->root, e);
+	return r < 0 || !in->srt ? r : srt_check_file(&f->source, f->root, e);
 }
 
 static int open_files(struct load *l, struct error *e)
@@ -248,8 +254,11 @@ static int apply_defaults(struct builder *b, struct error *e)
 			value_put(b->p, &settings_table[i], v);
 		}
 	}
-	defaults_add_rules(b);
 	protect_add_defaults(b);
+	if (b->in->srt)
+		srt_add_defaults(b);
+	else
+		defaults_add_rules(b);
 	return 0;
 }
 
@@ -359,6 +368,8 @@ static int finish(struct builder *b, struct error *e)
 	finish_excluded(b);
 	finish_network(b);
 	protect_finish(b);
+	if (b->in->srt)
+		srt_finish(b);
 	for (size_t i = 0; i < settings_count; i++)
 		origins[i] = b->rows[i].origin;
 	b->p->value_origin = origins;

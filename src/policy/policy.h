@@ -29,7 +29,7 @@
 
 enum network_mode { NETWORK_UNSET, NETWORK_NONE, NETWORK_ALLOWLIST, NETWORK_HOST };
 enum protect_mode { PROTECT_EVERYWHERE, PROTECT_ANCHORS };
-enum tmp_mode { TMP_PRIVATE, TMP_SHARED };
+enum tmp_mode { TMP_PRIVATE, TMP_HOST, TMP_SHARED };
 enum home_mode { HOME_REAL, HOME_PRIVATE };
 enum env_inherit { ENV_NONE, ENV_SAFE, ENV_ALL };
 enum backend_choice {
@@ -53,6 +53,7 @@ struct policy_network {
 	bool allow_all_unix_sockets;
 	bool allow_local_binding;
 	bool allow_private_addresses;
+	bool deny_own_addresses; /* though private ones are allowed: loopback, interfaces */
 	bool strict_allowlist;
 	struct port_rules publish, host_ports;
 	uint16_t http_proxy_port, socks_proxy_port; /* 0 = own proxy */
@@ -123,6 +124,7 @@ struct setting_text {
 };
 
 struct claude_files;
+struct srt_inputs;
 
 /* All inputs of a policy; nothing else (no environment, no globals) is consulted. */
 struct policy_inputs {
@@ -137,6 +139,7 @@ struct policy_inputs {
 	size_t only_len;
 	const char *state_dir; /* $XDG_STATE_HOME/ambit: trust, audit log; NULL = none is kept */
 	const struct claude_files *claude; /* claude.h; NULL = none */
+	const struct srt_inputs *srt; /* srt.h: as sandbox-runtime has it; NULL = as we have it */
 	const char *profile_dir; /* the shipped profiles */
 	const char *const *profile_dirs_user; /* NULL-terminated further places; may be NULL */
 	const struct setting_text *settings; /* environment first, then options, in order */

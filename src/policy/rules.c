@@ -126,12 +126,26 @@ static const char *resolve_pattern(struct builder *b, const char *pattern)
 			 rest);
 }
 
+static const char *double_backslashes(struct arena *a, const char *text)
+{
+	char *out = arena_alloc(a, 2 * strlen(text) + 1), *p = out;
+
+	for (; *text; text++) {
+		if (*text == '\\')
+			*p++ = '\\';
+		*p++ = *text;
+	}
+	return out;
+}
+
 static int make_rule(struct builder *b, const struct source *s, bool literal,
 		     struct path_rule *rule, struct error *e)
 {
 	const char *text = literal ? rule->text : strip_globstar(b->a, rule->text);
 	int r;
 
+	if (!literal && s->no_escapes && strchr(text, '\\'))
+		text = double_backslashes(b->a, text);
 	rule->glob = !literal && pattern_is_glob(text);
 	if (!rule->glob && !literal && strchr(text, '\\'))
 		text = pattern_unescape(b->a, text);

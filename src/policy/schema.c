@@ -19,7 +19,7 @@
 
 static const char *const words_network[] = { "", "none", "allowlist", "host", NULL };
 static const char *const words_protect[] = { "everywhere", "anchors", NULL };
-static const char *const words_tmp[] = { "private", "shared", NULL };
+static const char *const words_tmp[] = { "private", "host", "shared", NULL };
 static const char *const words_home[] = { "real", "private", NULL };
 static const char *const words_inherit[] = { "none", "safe", "all", NULL };
 static const char *const words_backend[] = { "auto",   "native", "bwrap", "landlock", "seatbelt",
@@ -142,7 +142,7 @@ const struct setting settings_table[] = {
 	{ "filesystem.bulk", SETTING_STRINGS, WIDEN_ADDING, AT(fs.bulk), .check = check_directory_name,
 	  .help = "directories with many generated files, where names are not guarded" },
 	{ "filesystem.tmp", SETTING_ENUM, WIDEN_HIGHER, AT(fs.tmp), words_tmp, "private",
-	  .help = "/tmp of the sandbox's own, or the host's" },
+	  .help = "/tmp of the sandbox's own, the host's by the rules, or the host's to write to" },
 	{ "filesystem.home", SETTING_ENUM, WIDEN_LOWER, AT(fs.home), words_home, "real",
 	  .help = "the real home directory, or an empty one of the sandbox's own" },
 	{ "filesystem.allowGitConfig", SETTING_BOOL, WIDEN_HIGHER, AT(fs.allow_git_config),

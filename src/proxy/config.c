@@ -64,6 +64,11 @@ static int set_private(struct config *c, const char *value, struct error *e)
 	return parse_switch(value, &c->allow_private, e);
 }
 
+static int set_deny_own(struct config *c, const char *value, struct error *e)
+{
+	return parse_switch(value, &c->deny_own, e);
+}
+
 static int set_ask(struct config *c, const char *value, struct error *e)
 {
 	uint64_t ms;
@@ -200,6 +205,7 @@ static const struct {
 	{ "deny", set_deny },
 	{ "denyAddress", set_deny_address },
 	{ "private", set_private },
+	{ "denyOwn", set_deny_own },
 	{ "requireSNI", set_require_sni },
 	{ "ask", set_ask },
 	{ "hosts", set_hosts },

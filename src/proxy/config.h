@@ -49,6 +49,7 @@ struct config {
 	const char *synthetic4, *synthetic6;
 	bool allow_private, require_sni;
 	uint32_t ask_ms; /* to wait for an answer about a host that no rule covers; 0 = not asked */
+	bool deny_own; /* private addresses, but not loopback and those of this machine */
 };
 
 /* Errors name the line. The text is not kept. */

@@ -190,7 +190,8 @@ void conn_set_target(struct proxy *p, struct conn *c, const struct host *host, u
 		     const char *rule);
 
 enum refusal {
-	REFUSE_DENIED,
+	REFUSE_DENIED, /* by the lists of hosts, and the like */
+	REFUSE_ADDRESS, /* the host is allowed, the address it has is not */
 	REFUSE_BAD, /* not understood, or ambiguous */
 	REFUSE_TOO_BIG,
 	REFUSE_SLOW, /* the client's message did not come in time */

@@ -83,6 +83,7 @@ static void refuse_class(struct verdict *v, const struct host *host, const struc
 	const char *article = strchr("aeiou", class[0]) ? "an" : "a";
 
 	v->allow = false;
+	v->address = true;
 	(void)snprintf(v->rule, sizeof(v->rule), "%s", rule);
 	if (host == address)
 		(void)snprintf(v->reason, sizeof(v->reason),
@@ -155,12 +156,15 @@ void decide_address(const struct config *c, const struct own_addresses *own,
 	/* who allows localhost by name means loopback; by any other name it is a trick */
 	if (decide_is_localhost(host) && class == HOST_CLASS_LOOPBACK)
 		return;
-	if (c->allow_private && (class == HOST_CLASS_PRIVATE || class == HOST_CLASS_LOOPBACK))
+	if (c->allow_private && !c->deny_own &&
+	    (class == HOST_CLASS_PRIVATE || class == HOST_CLASS_LOOPBACK))
+		return;
+	if (c->allow_private && class == HOST_CLASS_PRIVATE && !is_own(own, address))
 		return;
 	if (class != HOST_CLASS_PUBLIC)
 		refuse_class(ret, host, address, host_class_name(class),
 			     "network.allowPrivateAddresses");
-	else if (!c->allow_private && is_own(own, address))
+	else if ((!c->allow_private || c->deny_own) && is_own(own, address))
 		refuse_class(ret, host, address, "own", "network.allowPrivateAddresses");
 }
 

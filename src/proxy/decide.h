@@ -22,6 +22,7 @@
 struct verdict {
 	bool allow;
 	bool ask; /* not allowed because no rule covers it: somebody may be asked */
+	bool address; /* not allowed because of what the host resolves to */
 	char rule[64 + HOST_NAME_MAX_LEN]; /* "allowedDomains *.x", or the setting */
 	char reason[128 + HOST_NAME_MAX_LEN]; /* why not; "" when allowed */
 };

@@ -11,11 +11,18 @@
 #include "proxy/proxy.h"
 #include "proxy/socks.h"
 
+#define PHRASE_MAX 500
+
+/* The words that clients of sandbox-runtime look for come first. */
 static const struct {
 	const char *status;
 	enum socks_status socks;
+	const char *error; /* X-Proxy-Error */
+	const char *known; /* first line of the body */
 } answers[] = {
-	[REFUSE_DENIED] = { "403 Forbidden", SOCKS_NOT_ALLOWED },
+	[REFUSE_DENIED] = { "403 Forbidden", SOCKS_NOT_ALLOWED, "blocked-by-allowlist",
+			    "Connection blocked by network allowlist\n" },
+	[REFUSE_ADDRESS] = { "403 Forbidden", SOCKS_NOT_ALLOWED, "blocked-by-sandbox-runtime" },
 	[REFUSE_BAD] = { "400 Bad Request", SOCKS_FAILURE },
 	[REFUSE_TOO_BIG] = { "431 Request Header Fields Too Large", SOCKS_FAILURE },
 	[REFUSE_SLOW] = { "408 Request Timeout", SOCKS_FAILURE },
@@ -23,25 +30,40 @@ static const struct {
 	[REFUSE_TIMEOUT] = { "504 Gateway Timeout", SOCKS_TIMED_OUT },
 };
 
+/* Of a failed CONNECT, clients show the status line and nothing else. */
+static void say_status(struct buf *out, const struct conn *c, enum refusal why, const char *text)
+{
+	buf_puts(out, "HTTP/1.1 ");
+	if (!answers[why].error || c->via != VIA_CONNECT) {
+		buf_puts(out, answers[why].status);
+		return;
+	}
+	buf_puts(out, "403 ");
+	for (size_t i = 0; i < PHRASE_MAX && text[i] && text[i] != '\n'; i++)
+		buf_putc(out, text[i] >= ' ' && text[i] < 0x7f ? text[i] : '?');
+}
+
 static void say_http(struct conn *c, enum refusal why, const char *text)
 {
 	struct buf *out = &c->side[0].out;
+	const char *known = answers[why].known ? answers[why].known : "";
 
-	buf_printf(out, "HTTP/1.1 %s\r\nContent-Type: text/plain; charset=utf-8\r\n",
-		   answers[why].status);
-	buf_printf(out, "Content-Length: %zu\r\nConnection: close\r\n", strlen(text) + 8);
-	if (why == REFUSE_DENIED)
-		buf_puts(out, "X-Proxy-Error: blocked-by-allowlist\r\n");
+	say_status(out, c, why, text);
+	buf_puts(out, "\r\nContent-Type: text/plain; charset=utf-8\r\n");
+	buf_printf(out, "Content-Length: %zu\r\nConnection: close\r\n",
+		   strlen(known) + strlen(text) + strlen("ambit: \n"));
+	if (answers[why].error)
+		buf_printf(out, "X-Proxy-Error: %s\r\n", answers[why].error);
 	buf_puts(out, "\r\n");
 	if (!c->http || !c->http->to_head)
-		buf_printf(out, "ambit: %s\n", text);
+		buf_printf(out, "%sambit: %s\n", known, text);
 }
 
 void conn_refuse(struct proxy *p, struct conn *c, enum refusal why, const char *text)
 {
 	uint8_t reply[SOCKS_REPLY_LEN];
 
-	if (why != REFUSE_DENIED)
+	if (!answers[why].error)
 		conn_record(p, c, text);
 	c->open_record = false;
 	conn_drop_upstream(c);
@@ -96,5 +118,5 @@ void conn_deny(struct proxy *p, struct conn *c, const char *host, uint16_t port,
 				   });
 	buf_printf(&text, "connection to %s:%u denied: %s (%s)", host, port, v->reason, v->rule);
 	append_hint(&text, host, port, v);
-	conn_refuse(p, c, REFUSE_DENIED, buf_str(&text));
+	conn_refuse(p, c, v->address ? REFUSE_ADDRESS : REFUSE_DENIED, buf_str(&text));
 }

@@ -93,7 +93,7 @@ static void add_places(struct compiler *c)
 		if (c->p->fs.tmp == TMP_PRIVATE)
 			add_place(c, temporary[i], MOUNT_PRIVATE, 01777,
 				  "private temporary directory");
-		else
+		else if (c->p->fs.tmp == TMP_SHARED)
 			add_place(c, temporary[i], MOUNT_RW, 0, "filesystem.tmp shared");
 	}
 	if (c->p->fs.home == HOME_PRIVATE)

@@ -62,6 +62,7 @@ static int write_config(struct buf *b, const struct policy *p, bool ask)
 	buf_printf(b, "private %d\n", n->allow_private_addresses);
 	if (ask && !n->strict_allowlist)
 		buf_printf(b, "ask %d\n", ASK_MS);
+	buf_printf(b, "denyOwn %d\n", n->deny_own_addresses);
 	for (size_t i = 0; i < n->denied_resolved.n; i++)
 		buf_printf(b, "denyAddress %s\n", n->denied_resolved.v[i].text);
 	if (n->parent_http)
