@@ -46,6 +46,8 @@ struct sys_landlock_ruleset {
 	uint64_t handled_fs, handled_net, scoped;
 };
 
+#define SYS_CLONE_INTO_CGROUP 0x200000000ULL
+
 struct sys_clone_args {
 	uint64_t flags, pidfd, child_tid, parent_tid, exit_signal, stack, stack_size, tls, set_tid,
 		set_tid_size, cgroup;

@@ -9,6 +9,7 @@
 #include "policy/inputs.h"
 #include "sandbox/backend.h"
 #include "supervise/attack.h"
+#include "supervise/limit.h"
 
 #define JSON_INDENT 2
 
@@ -42,7 +43,12 @@ static void print_text(const struct properties *props, struct buf *out)
 			text_append_safe(out, p->missing ? p->missing : "not available here");
 		}
 		buf_putc(out, '\n');
-		if (!p->enforced && p->remedy) {
+		if (p->enforced && p->missing) {
+			buf_printf(out, "%-*s  weaker than a cgroup: ", (int)width, "");
+			text_append_safe(out, p->missing);
+			buf_putc(out, '\n');
+		}
+		if (p->remedy) {
 			buf_printf(out, "%-*s  mend with: ", (int)width, "");
 			text_append_safe(out, p->remedy);
 			buf_putc(out, '\n');
@@ -67,8 +73,8 @@ static void print_json(const struct properties *props, struct buf *out)
 		json_kstring(&j, "name", p->name);
 		json_kbool(&j, "enforced", p->enforced);
 		json_kstring(&j, "mechanism", p->enforced ? p->mechanism : NULL);
-		json_kstring(&j, "missing", p->enforced ? NULL : p->missing);
-		json_kstring(&j, "remedy", p->enforced ? NULL : p->remedy);
+		json_kstring(&j, "missing", p->missing);
+		json_kstring(&j, "remedy", p->remedy);
 		json_end_object(&j);
 	}
 	json_end_array(&j);
@@ -206,6 +212,7 @@ int cmd_check(const struct invocation *inv, int *ret_status, struct error *e)
 {
 	_cleanup_buf_ struct buf out = BUF_INIT(BUF_MAX_TEXT);
 	struct properties props = { 0 };
+	bool none;
 	int r = invocation_no_words(inv, e);
 
 	if (r < 0)
@@ -215,11 +222,13 @@ int cmd_check(const struct invocation *inv, int *ret_status, struct error *e)
 	r = backend_native.probe(inv->arena, &props, e);
 	if (r < 0)
 		return r;
+	none = count_enforced(&props) == 0;
+	limits_probe(inv->arena, &props);
 	if (inv->options.json)
 		print_json(&props, &out);
 	else
 		print_text(&props, &out);
-	if (count_enforced(&props) == 0)
+	if (none)
 		*ret_status = EXIT_AMBIT;
 	else if (count_enforced(&props) < props.n)
 		*ret_status = EXIT_DENIED;

@@ -46,15 +46,20 @@ static void tell_denied(void *ctx, const struct report_entry *entry)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(BUF_MAX_TEXT);
 	struct report_entry plain = *entry;
+	bool limit = strcmp(entry->kind, "limit") == 0;
 	struct listener *l = ctx;
 
 	events_denied(l->events, entry);
-	if (++l->told > TOLD_MAX || l->events >= 0)
+	if ((!limit && ++l->told > TOLD_MAX) || l->events >= 0)
 		return;
 	if (l->srt)
 		plain.hint = NULL;
 	report_describe(&plain, &b);
-	log_warn("%s", buf_str(&b));
+	/* why the command was ended is said even with -q */
+	if (limit)
+		log_error("%s", buf_str(&b));
+	else
+		log_warn("%s", buf_str(&b));
 }
 
 static void tell_note(void *ctx, const char *text)
@@ -67,16 +72,13 @@ static void tell_note(void *ctx, const char *text)
 }
 
 /* What is left to say when the command has ended. */
-static void tell_end(const struct report *r, const struct run_result *result, unsigned told)
+static void tell_end(const struct report *r, unsigned told)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(BUF_MAX_TEXT);
 
 	if (told > TOLD_MAX)
 		log_warn("and %u more things were denied (--report FILE lists them)",
 			 told - TOLD_MAX);
-	if (result->timed_out)
-		log_warn("limit: the time limit was reached after %.1f s and the command ended",
-			 (double)result->wall_ms / 1000);
 	if (r->n_later == 0)
 		return;
 	buf_puts(&b, "this run made or changed files that run later outside the sandbox:");
@@ -127,7 +129,7 @@ int run_sandboxed(const struct invocation *inv, struct run_request *req, int eve
 	*ret_status = result.exit_code;
 	events_end(events, &report, req->argv, &result);
 	if (events < 0)
-		tell_end(&report, &result, listener.told);
+		tell_end(&report, listener.told);
 	return write_report(fd, &report, req->argv, &result, e);
 }
 

@@ -14,9 +14,11 @@
  */
 #pragma once
 
+#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "base/arena.h"
@@ -30,7 +32,7 @@ struct property {
 	const char *name; /* "landlock", "user-namespaces": what `require` says */
 	bool enforced;
 	const char *mechanism; /* by what: "mount namespace", "Landlock ABI 7", ... */
-	const char *missing; /* when not enforced: what is missing here */
+	const char *missing; /* when not enforced, or less strictly: what is missing here */
 	const char *remedy; /* the one command or setting that mends it, or NULL */
 };
 
@@ -39,11 +41,29 @@ struct properties {
 	size_t n;
 };
 
+/*
+ * What a process of the sandbox does about limits, before the command starts. The mechanisms
+ * were chosen outside (supervise/limit.h); a backend does all of it, or fails to start.
+ */
+struct sandbox_limits {
+	bool groups; /* wait on `control` for one message: tasks files of cgroups to enter */
+	int born_in; /* directory of a version 2 cgroup to start in, -1 = none */
+	bool measured; /* hand out what shows the use: enum native_usage */
+	bool no_memfd; /* memory that only descriptors hold cannot be seen: refused */
+	bool first_victim; /* when the machine runs out of memory */
+	uint64_t processes, file_size; /* RLIMIT_NPROC, RLIMIT_FSIZE; 0 = as they are */
+	bool pinned; /* to `cpus`, for good */
+	cpu_set_t cpus;
+};
+
+#define SANDBOX_GROUPS_MAX 3
+
 struct sandbox_command {
 	char *const *argv;
 	sigset_t mask; /* the caller's signal mask, restored for the command */
 	int stdio[3]; /* for 0, 1, 2, each above 2; -1 = the caller's own */
 	int tty; /* give this terminal to the command's process group, -1 = no */
+	const struct sandbox_limits *limits; /* NULL = none */
 };
 
 struct sandbox_child {

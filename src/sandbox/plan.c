@@ -364,10 +364,6 @@ static int refuse_unavailable(const struct policy *p, struct error *e)
 		bool asked;
 		const char *key;
 	} missing[] = {
-		{ l->memory, "limits.memory" },
-		{ l->cpu > 0, "limits.cpu" },
-		{ l->pids, "limits.pids" },
-		{ l->disk, "limits.disk" },
 		{ l->output, "limits.output" },
 		{ p->network.http_proxy_port, "network.httpProxyPort" },
 		{ p->network.socks_proxy_port, "network.socksProxyPort" },
@@ -455,6 +451,9 @@ int plan_compile(struct arena *a, const struct policy *p, const struct plan_fact
 	plan->tty = facts->tty;
 	plan->watch = facts->watch;
 	plan->cwd = p->cwd;
+	/* half of the memory is what the kernel gives by itself: never more than that */
+	if (p->limits.disk && p->limits.disk < facts->memory / 2)
+		plan->scratch_size = p->limits.disk;
 	plan->env = policy_environment(p, a, facts->environ_in, NULL);
 	correct_pwd(&c);
 	r = refuse_unavailable(p, e);

@@ -69,6 +69,8 @@ struct plan {
 	const char *cwd;
 	char **env; /* NULL-terminated */
 
+	uint64_t scratch_size; /* of the file system of all private directories; 0 = the kernel's */
+
 	bool root_writable; /* allowWrite "/": the tree is not made read-only as a whole */
 	struct mount_step *mounts;
 	size_t n_mounts;
@@ -110,6 +112,7 @@ struct plan_facts {
 	bool watch; /* --report-reads */
 	const struct plan_file *files;
 	size_t n_files;
+	uint64_t memory; /* of the machine, bytes */
 	bool dry; /* nothing will be run: a missing allowWrite directory counts as made */
 };
 

@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysinfo.h>
 #include <unistd.h>
 
 #include "base/sys.h"
@@ -13,6 +14,7 @@
 void plan_gather_facts(struct arena *a, char *const *environ_in, struct plan_facts *ret)
 {
 	char link[64];
+	struct sysinfo machine;
 	ssize_t n = -1;
 
 	*ret = (struct plan_facts){
@@ -21,6 +23,8 @@ void plan_gather_facts(struct arena *a, char *const *environ_in, struct plan_fac
 		.environ_in = environ_in,
 		.landlock_abi = sys_landlock_abi(),
 	};
+	if (sysinfo(&machine) == 0)
+		ret->memory = (uint64_t)machine.totalram * machine.mem_unit;
 	for (int fd = 0; fd <= 2 && n < 0; fd++) {
 		if (isatty(fd))
 			n = readlink(arena_printf(a, "/proc/self/fd/%d", fd), link, sizeof(link));

@@ -9,6 +9,7 @@
 #include "base/fd.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "policy/schema.h"
 #include "supervise/run.h"
 
 #define TODO_MAX ((size_t)1 << 20)
@@ -118,6 +119,34 @@ const struct report_entry *report_add(struct report *r, const struct policy *p, 
 	return e;
 }
 
+const struct report_entry *report_add_limit(struct report *r, const struct policy *p,
+					    enum limit which, const char *reason)
+{
+	_cleanup_buf_ struct buf target = BUF_INIT(BUF_MAX_TEXT), hint = BUF_INIT(BUF_MAX_TEXT);
+	const struct origin *origin = &p->value_origin[setting_find(limit_key(which))];
+	struct report_entry *e;
+
+	buf_printf(&target, "%s ", limit_name(which));
+	limit_value(&p->limits, which, 1, &target);
+	if (find(r->denied, r->n_denied, "limit", buf_str(&target)))
+		return NULL;
+	buf_printf(&hint, "--%s ", limit_name(which));
+	limit_value(&p->limits, which, 2, &hint);
+	e = ARENA_PUSH(r->a, r->denied, r->n_denied);
+	*e = (struct report_entry){
+		.kind = "limit",
+		.target = arena_strdup(r->a, buf_str(&target)),
+		.rule = limit_key(which),
+		.source = origin_text(r->a, origin),
+		.reason = reason,
+		.hint = arena_strdup(r->a, buf_str(&hint)),
+		.process = "",
+		.time_ms = wall_clock_ms(),
+		.count = 1,
+	};
+	return e;
+}
+
 /* The list of a rebase in progress runs programs only where it says so. */
 static bool is_harmless_todo(const char *path)
 {
@@ -163,14 +192,18 @@ static const char *phrase_of(const char *kind)
 
 void report_describe(const struct report_entry *entry, struct buf *out)
 {
-	buf_printf(out, "denied %s ", phrase_of(entry->kind));
+	bool limit = strcmp(entry->kind, "limit") == 0;
+
+	buf_printf(out, limit ? "limit " : "denied %s ", phrase_of(entry->kind));
 	text_append_safe(out, entry->target);
+	if (limit)
+		buf_puts(out, " reached");
 	if (*entry->reason) {
 		buf_puts(out, " — ");
 		text_append_safe(out, entry->reason);
 	}
 	if (entry->hint) {
-		buf_puts(out, " (allow with: ");
+		buf_puts(out, limit ? " (raise with: " : " (allow with: ");
 		text_append_safe(out, entry->hint);
 		buf_puts(out, ")");
 	}
@@ -190,6 +223,33 @@ void report_write_entry(const struct report_entry *e, struct json *j)
 	json_kint(j, "count", (int64_t)e->count);
 }
 
+/* Not measured is null, not nothing. */
+static void print_peak(struct json *j, const char *key, uint64_t value)
+{
+	json_key(j, key);
+	if (value)
+		json_int(j, (int64_t)value);
+	else
+		json_null(j);
+}
+
+static void print_limits(struct json *j, const struct run_result *result)
+{
+	json_key(j, "limitsHeldBy");
+	json_begin_object(j);
+	for (enum limit i = 0; i < LIMIT_MAX_; i++) {
+		if (result->means[i])
+			json_kstring(j, limit_name(i), result->means[i]);
+	}
+	json_end_object(j);
+	json_key(j, "peak");
+	json_begin_object(j);
+	print_peak(j, "memory", result->peak.memory);
+	print_peak(j, "pids", result->peak.pids);
+	print_peak(j, "disk", result->peak.disk);
+	json_end_object(j);
+}
+
 void report_write_fields(const struct report *r, char *const *argv, const struct run_result *result,
 			 struct json *j)
 {
@@ -205,6 +265,8 @@ void report_write_fields(const struct report *r, char *const *argv, const struct
 	json_kint(j, "wallMs", (int64_t)result->wall_ms);
 	json_kint(j, "cpuMs", (int64_t)result->cpu_ms);
 	json_kint(j, "maxRss", (int64_t)result->max_rss);
+	json_kstring(j, "limit", result->limit < 0 ? NULL : limit_name((enum limit)result->limit));
+	print_limits(j, result);
 	json_key(j, "violations");
 	json_begin_array(j);
 	for (size_t i = 0; i < r->n_denied; i++) {

@@ -15,11 +15,12 @@
 #include "base/json.h"
 #include "policy/policy.h"
 #include "supervise/broker/broker.h"
+#include "supervise/limit.h"
 
 #define REPORT_ENTRIES_MAX 1000
 
 struct report_entry {
-	const char *kind; /* "write", "read", "exec" */
+	const char *kind; /* "write", "read", "exec", "limit" */
 	const char *target;
 	const char *rule, *source, *reason, *hint, *process;
 	int pid;
@@ -42,6 +43,13 @@ struct run_result;
  */
 const struct report_entry *report_add(struct report *r, const struct policy *p, const char *command,
 				      const struct violation *v);
+
+/*
+ * A limit was reached: the entry, or NULL when it was told before. The reason says what
+ * follows from it.
+ */
+const struct report_entry *report_add_limit(struct report *r, const struct policy *p,
+					    enum limit which, const char *reason);
 
 /* Forget what is said to run later but is gone by now. */
 void report_prune(struct report *r);

@@ -139,6 +139,8 @@ static void follow_stop(void *ctx, int sig)
 		follow_continue(run);
 		return;
 	}
+	if (session_freeze(run->session, sig))
+		return; /* called again when all have stopped */
 	take_terminal_back(run);
 	(void)kill(sig == SIGSTOP ? getpid() : 0, SIGSTOP);
 }

@@ -8,6 +8,7 @@
  *   listener  the first notified call: the broker is started for it
  *   reports   what the broker denied
  *   egress    the proxy's records, or the first packet for it
+ *   limits    the kernel has stopped something for memory or processes
  *   pidfd     init is gone, and with it everything inside
  *
  * Trust: `reports` and the proxy's records come from processes of ours that handle hostile
@@ -44,6 +45,7 @@ enum source {
 	SOURCE_REPORTS,
 	SOURCE_EGRESS,
 	SOURCE_LISTENER,
+	SOURCE_LIMITS,
 	SOURCE_INIT,
 	SOURCE_MAX_
 };
@@ -67,9 +69,12 @@ struct session {
 	int status; /* wait status of the command */
 	struct error failure;
 	uint64_t started_ms, deadline_ms; /* deadline 0 = none */
-	bool warned; /* SIGTERM was sent because the time is up */
 	uint64_t
 		over_ms; /* nobody is left inside; the proxy is waited for until then; 0 = not yet */
+	struct limits *limits; /* NULL = none, and none to be measured */
+	int limit; /* enum limit that was reached first, -1 = none */
+	bool frozen; /* everything inside is stopped */
+	int frozen_by; /* what stopped the command before that */
 };
 
 static uint64_t now_ms(void)
@@ -98,11 +103,30 @@ static void unwatch(struct session *s, enum source which)
 	s->sources[which] = -1;
 }
 
-void session_signal(struct session *s, int sig, bool group)
+static void give_order(const struct session *s, int sig, enum init_target target)
 {
-	struct init_order o = { .signal = sig, .group = group };
+	struct init_order o = { .signal = sig, .target = (int32_t)target };
 
 	(void)!send(s->child.control, &o, sizeof(o), MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+void session_signal(struct session *s, int sig, bool group)
+{
+	if (sig == SIGCONT && s->frozen) {
+		s->frozen = false;
+		give_order(s, SIGCONT, INIT_ALL);
+		return;
+	}
+	give_order(s, sig, group ? INIT_GROUP : INIT_COMMAND);
+}
+
+bool session_freeze(struct session *s, int sig)
+{
+	if (s->frozen || !s->limits || !limits_is_sampling(s->limits))
+		return false;
+	s->frozen_by = sig;
+	give_order(s, SIGSTOP, INIT_ALL);
+	return true;
 }
 
 void session_kill(struct session *s)
@@ -159,6 +183,7 @@ static int start_broker(struct session *s)
 		.user_ns = s->user_ns,
 		.mount_ns = s->mount_ns,
 		.reports = s->reports[1],
+		.performed = s->limits ? limits_performed(s->limits) : NULL,
 		.lock = lock,
 	};
 	int r;
@@ -205,6 +230,18 @@ static int take_broker(struct session *s, int *fds)
 		     : 0;
 }
 
+_Static_assert((int)NATIVE_USAGE_MAX_ <= (int)NATIVE_DESCRIPTOR_MAX_,
+	       "on_error() has room for them");
+
+static int take_usage(struct session *s, int *fds)
+{
+	int r = s->limits ? limits_take(s->limits, fds) : -EINVAL;
+
+	return r < 0 ? error_set(&s->failure, -r, "cannot measure what the command uses: %s",
+				 strerror(-r))
+		     : 0;
+}
+
 /* The broker is started when it is first needed: many commands write nothing. */
 static void on_first_call(struct session *s, uint32_t events)
 {
@@ -231,7 +268,9 @@ static bool on_error(struct session *s)
 		unwatch(s, SOURCE_ERRORS); /* the end, or all that will come */
 		return false;
 	}
-	r = n == sizeof(struct egress_message) ? take_listener(s, fds[0]) : take_broker(s, fds);
+	r = n == sizeof(struct egress_message) ? take_listener(s, fds[0])
+	    : n == NATIVE_USAGE_LEN            ? take_usage(s, fds)
+					       : take_broker(s, fds);
 	if (r < 0)
 		fail(s);
 	for (size_t i = 0; i < ARRAY_LEN(fds); i++)
@@ -335,6 +374,10 @@ static void on_event(struct session *s)
 			unwatch(s, SOURCE_CONTROL);
 		return;
 	}
+	if (event.type == INIT_FROZEN) {
+		s->frozen = true;
+		event = (struct init_event){ .type = INIT_STOPPED, .value = s->frozen_by };
+	}
 	if (event.type == INIT_STOPPED && s->req.hooks && s->req.hooks->stopped) {
 		s->req.hooks->stopped(s->req.ctx, event.value);
 	} else if (event.type == INIT_EXITED) {
@@ -351,13 +394,34 @@ int session_fd(const struct session *s)
 int session_wait_ms(const struct session *s)
 {
 	uint64_t now, end = s->over_ms ? s->over_ms : s->deadline_ms;
+	int look = s->over_ms ? -1 : limits_wait_ms(s->limits), left;
 
 	if (!end)
-		return -1;
+		return look;
 	now = now_ms();
 	if (now >= end)
 		return 0;
-	return (int)(end - now < 60000 ? end - now : 60000);
+	left = (int)(end - now < 60000 ? end - now : 60000);
+	return look >= 0 && look < left ? look : left;
+}
+
+/* Only the first is told: what follows from ending the command is no news. */
+static void tell_limit(struct session *s, enum limit which, const char *reason)
+{
+	const struct report_entry *entry;
+
+	if (s->limit >= 0)
+		return;
+	s->limit = (int)which;
+	entry = report_add_limit(s->req.report, s->req.policy, which, reason);
+	if (entry && s->req.hooks && s->req.hooks->denied)
+		s->req.hooks->denied(s->req.ctx, entry);
+}
+
+void session_reach(struct session *s, enum limit which)
+{
+	tell_limit(s, which, "everything inside was ended");
+	session_kill(s);
 }
 
 /* The time is up: first a word, then the end. */
@@ -365,15 +429,37 @@ static void act_on_time(struct session *s)
 {
 	if (s->over_ms || !s->deadline_ms || now_ms() < s->deadline_ms)
 		return;
-	if (s->warned) {
+	if (s->limit >= 0) {
 		session_kill(s);
 		s->deadline_ms = 0;
 		return;
 	}
-	s->warned = true;
+	tell_limit(s, LIMIT_TIMEOUT,
+		   "SIGTERM was sent; what is still there in 2 seconds is killed");
 	session_signal(s, SIGTERM, true);
 	session_signal(s, SIGCONT, true);
 	s->deadline_ms += TERM_GRACE_MS;
+}
+
+static void act_on_limits(struct session *s)
+{
+	int hit = s->limits ? limits_look(s->limits) : -1;
+
+	if (hit >= 0)
+		session_reach(s, (enum limit)hit);
+}
+
+/* The command ended by itself, but perhaps because of a limit. */
+static void look_back(struct session *s)
+{
+	int hit = s->limits ? limits_look_last(s->limits, s->status) : -1;
+
+	if (hit >= 0)
+		tell_limit(s, (enum limit)hit,
+			   hit == LIMIT_MEMORY ? "the kernel ended a process"
+			   : hit == LIMIT_PIDS
+				   ? "a new process was refused"
+				   : "a write was refused, or the last one was too much");
 }
 
 /* Init is gone. It ends right after its last word: hear what is still in the pipes. */
@@ -390,6 +476,8 @@ static void hear_the_rest(struct session *s)
 	 */
 	if (s->sources[SOURCE_REPORTS] >= 0)
 		on_report(s);
+	s->deadline_ms = 0;
+	look_back(s);
 	egress_leave(&s->user);
 	unwatch(s, SOURCE_INIT);
 	s->over_ms = now_ms() + EGRESS_LEAVE_MS;
@@ -408,6 +496,8 @@ bool session_step(struct session *s)
 	bool gone = false;
 
 	act_on_time(s);
+	if (limits_wait_ms(s->limits) == 0)
+		act_on_limits(s);
 	for (int i = 0; i < n; i++) {
 		enum source which = events[i].data.u32;
 
@@ -429,6 +519,9 @@ bool session_step(struct session *s)
 		case SOURCE_LISTENER:
 			on_first_call(s, events[i].events);
 			break;
+		case SOURCE_LIMITS:
+			act_on_limits(s);
+			break;
 		case SOURCE_INIT:
 			gone = true;
 			break;
@@ -448,16 +541,23 @@ static void fill_result(const struct session *s, const struct rusage *usage, str
 		.cpu_ms = (uint64_t)(usage->ru_utime.tv_sec + usage->ru_stime.tv_sec) * 1000 +
 			  (uint64_t)(usage->ru_utime.tv_usec + usage->ru_stime.tv_usec) / 1000,
 		.max_rss = (uint64_t)usage->ru_maxrss * 1024,
-		.timed_out = s->warned,
+		.timed_out = s->limit == LIMIT_TIMEOUT,
+		.limit = s->limit,
 		.remains = s->broker,
 	};
 	if (!s->ended) /* init was killed with everything inside */
 		ret->signal = SIGKILL;
 	else if (WIFSIGNALED(s->status))
 		ret->signal = WTERMSIG(s->status);
-	ret->exit_code = ret->signal ? 128 + ret->signal : WEXITSTATUS(s->status);
-	if (s->warned)
-		ret->exit_code = 124;
+	if (s->limit == LIMIT_MEMORY) /* even if only a child of the command was ended for it */
+		ret->signal = SIGKILL;
+	ret->exit_code = s->limit == LIMIT_TIMEOUT ? 124
+			 : ret->signal             ? 128 + ret->signal
+						   : WEXITSTATUS(s->status);
+	if (s->limits)
+		ret->peak = *limits_peak(s->limits);
+	for (enum limit i = 0; i < LIMIT_MAX_; i++)
+		ret->means[i] = limits_means(s->limits, &s->req.policy->limits, i);
 }
 
 static const char *join_words(struct arena *a, char *const *argv)
@@ -503,6 +603,7 @@ static int start_watching(struct session *s, struct error *e)
 		[SOURCE_REPORTS] = s->reports[0],
 		[SOURCE_EGRESS] = s->egress ? egress_fd(s->egress) : -1,
 		[SOURCE_LISTENER] = -1, /* comes later */
+		[SOURCE_LIMITS] = s->limits ? limits_fd(s->limits) : -1,
 		[SOURCE_INIT] = s->child.pidfd,
 	};
 
@@ -532,6 +633,12 @@ static int start_egress(struct session *s, struct error *e)
 	return 0;
 }
 
+static void tell_note(const struct session *s, const char *text)
+{
+	if (s->req.hooks && s->req.hooks->note)
+		s->req.hooks->note(s->req.ctx, text);
+}
+
 static int start(struct session *s, struct error *e)
 {
 	struct sandbox_command cmd = { .argv = s->req.argv,
@@ -547,8 +654,8 @@ static int start(struct session *s, struct error *e)
 		r = compile(s, e);
 	if (r < 0)
 		return r;
-	for (size_t i = 0; s->req.hooks && s->req.hooks->note && i < s->plan->notes.n; i++)
-		s->req.hooks->note(s->req.ctx, s->plan->notes.v[i].text);
+	for (size_t i = 0; i < s->plan->notes.n; i++)
+		tell_note(s, s->plan->notes.v[i].text);
 	s->command = join_words(s->a, s->req.argv);
 	if (s->plan->broker &&
 	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, s->reports) < 0)
@@ -561,7 +668,15 @@ static int start(struct session *s, struct error *e)
 	if (r == 0)
 		r = publish_listen(&s->user, s->plan, e);
 	if (r == 0)
+		r = limits_new(s->a, s->req.policy, s->req.measure, &s->limits, e);
+	if (r == 0 && s->limits)
+		cmd.limits = limits_inside(s->limits);
+	if (r == 0 && s->limits && limits_note(s->limits))
+		tell_note(s, limits_note(s->limits));
+	if (r == 0)
 		r = s->backend->start(s->plan, &cmd, &s->child, e);
+	if (r == 0 && s->limits)
+		r = limits_start(s->limits, s->plan, &s->child, e);
 	if (r == 0)
 		r = start_watching(s, e);
 	if (s->req.policy->limits.timeout_ms)
@@ -587,6 +702,7 @@ static void release(struct session *s)
 	fd_close(s->mount_ns);
 	fd_close(s->reports[0]);
 	fd_close(s->reports[1]);
+	limits_free(s->limits);
 	arena_free(s->a);
 	free(s);
 }
@@ -602,6 +718,7 @@ int session_start(const struct session_request *req, struct session **ret, struc
 			       .a = arena_new(),
 			       .child = SANDBOX_CHILD_INIT,
 			       .events = -1,
+			       .limit = -1,
 			       .listener = -1,
 			       .user_ns = -1,
 			       .mount_ns = -1,

@@ -58,6 +58,7 @@ struct session_request {
 	const struct plan_file *files; /* text files to put below /run */
 	size_t n_files;
 	int stdio[3]; /* the command's, each above 2; -1 = the caller's own */
+	bool measure; /* learn the peaks of memory and processes though nothing limits them */
 	int tty; /* terminal to give to the command's process group; -1 = none */
 	sigset_t mask; /* the command's signal mask */
 	const struct session_hooks *hooks;
@@ -68,8 +69,11 @@ struct run_result {
 	int exit_code; /* what ambit exits with (CONTRACT 4) */
 	int signal; /* the command died of it, else 0 */
 	bool timed_out; /* the time limit ended it */
+	int limit; /* enum limit that was reached first, -1 = none */
 	uint64_t wall_ms, cpu_ms;
 	uint64_t max_rss; /* bytes, of the largest process */
+	struct limits_peak peak; /* of all processes together, as far as it was measured */
+	const char *means[LIMIT_MAX_]; /* by what each limit was held; NULL = not set */
 	/*
 	 * A child of ours that still takes the mounts apart, 0 = none: who lives longer than this
 	 * session waits for it by its id, later.
@@ -88,8 +92,16 @@ void session_signal(struct session *s, int sig, bool group);
 /* Other network lists from now on (policy_load_live()); p is used until session_end(). */
 int session_change_network(struct session *s, const struct policy *p, struct error *e) NODISCARD;
 void session_answer(struct session *s, uint32_t id, enum egress_answer answer);
+/*
+ * Before the owner stops itself: while nobody looks at the limits, nothing may run. True when the
+ * `stopped` hook will be called again, with this signal, as soon as everything inside has
+ * stopped; false when there is nothing to wait for. SIGCONT by session_signal() goes to all then.
+ */
+bool session_freeze(struct session *s, int sig);
 /* Everything inside, at once. */
 void session_kill(struct session *s);
+/* The owner found that a limit is reached which only he can see (output): tells it, ends all. */
+void session_reach(struct session *s, enum limit which);
 /* pid of init on the host */
 pid_t session_pid(const struct session *s);
 /*

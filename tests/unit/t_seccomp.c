@@ -37,6 +37,7 @@ static const struct seccomp_options all_options[] = {
 	{ .allow_ptrace = true, .notify = true, .watch = true },
 	{ .allow_ptrace = true, .notify = true, .no_listen = true },
 	{ .allow_ptrace = false, .notify = true },
+	{ .allow_ptrace = true, .notify = true, .pinned = true, .no_memfd = true },
 };
 
 struct program {
@@ -109,7 +110,8 @@ static void test_refusals_have_reasons(void **state)
 		if (refuses != (seccomp_group_reason(r->group) != NULL))
 			fail_msg("%s and its group do not agree", names[r->call]);
 		if (!refuses && r->action != OK && r->action != ASK && r->action != SECCOMP_WATCH &&
-		    r->action != SECCOMP_NO_DATAGRAMS && r->action != SECCOMP_LISTEN)
+		    r->action != SECCOMP_NO_DATAGRAMS && r->action != SECCOMP_LISTEN &&
+		    r->action != SECCOMP_PINNED && r->action != SECCOMP_MEMFD)
 			fail_msg("%s has a strange action", names[r->call]);
 	}
 }
@@ -332,6 +334,10 @@ static uint32_t interpret(struct seccomp_rules rules, enum seccomp_arch arch,
 			return ERR(EPERM);
 		if (r->action == SECCOMP_NO_DATAGRAMS)
 			return options->notify ? ERR(EPROTONOSUPPORT) : OK;
+		if (r->action == SECCOMP_MEMFD)
+			return options->no_memfd ? ERR(ENOSYS) : OK;
+		if (r->action == SECCOMP_PINNED)
+			return options->pinned ? ERR(EPERM) : OK;
 		if (r->action == SECCOMP_WATCH)
 			return options->notify && options->watch ? ASK : OK;
 		if (r->action == SECCOMP_LISTEN)

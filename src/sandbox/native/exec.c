@@ -89,7 +89,8 @@ static int hand_over(int sock, const int *fds, struct error *e)
 	return r < 0 ? error_set(e, -r, "cannot reach the supervisor: %s", strerror(-r)) : 0;
 }
 
-static int load_filter(const struct plan *plan, int sock, struct error *e)
+static int load_filter(const struct plan *plan, const struct sandbox_command *cmd, int sock,
+		       struct error *e)
 {
 	bool notify = plan->broker;
 	struct sock_filter filter[SECCOMP_FILTER_MAX];
@@ -101,6 +102,8 @@ static int load_filter(const struct plan *plan, int sock, struct error *e)
 	options.watch = plan->watch;
 	options.all_unix = plan->all_unix;
 	options.no_listen = plan->no_listen;
+	options.no_memfd = cmd->limits && cmd->limits->no_memfd;
+	options.pinned = cmd->limits && cmd->limits->pinned;
 	n = seccomp_build(seccomp_native_arch(), &options, filter, SECCOMP_FILTER_MAX, e);
 	if (n < 0)
 		return n;
@@ -224,7 +227,7 @@ _Noreturn void native_exec(const struct plan *plan, const struct sandbox_command
 	if (r == 0 && plan->landlock)
 		r = native_landlock(plan, &e);
 	if (r == 0)
-		r = load_filter(plan, errors, &e);
+		r = load_filter(plan, cmd, errors, &e);
 	if (r == 0)
 		(void)exec_failure(search_exec(cmd->argv, plan->env), cmd->argv[0], &e);
 	(void)!send(errors, &e, sizeof(e), MSG_NOSIGNAL);

@@ -54,10 +54,16 @@ static bool reap(pid_t command, int control)
 	return false;
 }
 
-static void obey(pid_t command, const struct init_order *order)
+static void obey(pid_t command, int control, const struct init_order *order)
 {
-	if (order->signal > 0 && order->signal < NSIG)
-		(void)kill(order->group ? -command : command, order->signal);
+	if (order->signal <= 0 || order->signal >= NSIG)
+		return;
+	(void)kill(order->target == INIT_ALL     ? -1
+		   : order->target == INIT_GROUP ? -command
+						 : command,
+		   order->signal);
+	if (order->target == INIT_ALL && order->signal == SIGSTOP)
+		tell(control, INIT_FROZEN, 0);
 }
 
 static _Noreturn void serve(pid_t command, int control, int signals)
@@ -83,7 +89,7 @@ static _Noreturn void serve(pid_t command, int control, int signals)
 		if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
 			_exit(125); /* the supervisor is gone */
 		if (n == sizeof(order))
-			obey(command, &order);
+			obey(command, control, &order);
 	}
 }
 

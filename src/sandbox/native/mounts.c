@@ -34,6 +34,11 @@
 
 #define DEVICE_COUNT 6
 
+#define SCRATCH_BLOCK 4096
+/* What the sandbox's own directories, devices and texts need of a limited private file system. */
+#define SCRATCH_OWN_BYTES ((uint64_t)1 << 20)
+#define SCRATCH_OWN_FILES 1024
+
 static const char *const device_paths[DEVICE_COUNT] = { "/dev/null",   "/dev/zero",    "/dev/full",
 							"/dev/random", "/dev/urandom", "/dev/tty" };
 
@@ -376,7 +381,14 @@ static int seal_scratch(struct executor *x)
 
 static int make_scratch(struct executor *x)
 {
-	if (mount("ambit", "/dev", "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755") < 0)
+	char options[128] = "mode=0755";
+	uint64_t size = x->plan->scratch_size;
+
+	if (size) /* each file costs memory too: as many as there are blocks */
+		(void)snprintf(options, sizeof(options), "mode=0755,size=%llu,nr_inodes=%llu",
+			       (unsigned long long)size + SCRATCH_OWN_BYTES,
+			       (unsigned long long)size / SCRATCH_BLOCK + SCRATCH_OWN_FILES);
+	if (mount("ambit", "/dev", "tmpfs", MS_NOSUID | MS_NODEV, options) < 0)
 		return fail(x, -errno, "cannot mount a tmpfs on", "/dev");
 	x->scratch = open("/dev", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (x->scratch < 0)

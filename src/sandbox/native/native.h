@@ -23,16 +23,26 @@
 #include "sandbox/backend.h"
 #include "sandbox/plan.h"
 
-enum init_event_type { INIT_STOPPED, INIT_EXITED };
+enum init_event_type {
+	INIT_STOPPED,
+	INIT_EXITED,
+	INIT_FROZEN, /* an order to stop all was carried out */
+};
 
 struct init_event {
 	int32_t type; /* enum init_event_type */
 	int32_t value; /* signal, or wait status */
 };
 
+enum init_target {
+	INIT_COMMAND,
+	INIT_GROUP, /* the command's process group */
+	INIT_ALL, /* whatever runs inside */
+};
+
 struct init_order {
 	int32_t signal;
-	int32_t group; /* to the command's process group, else to the command */
+	int32_t target; /* enum init_target */
 };
 
 /*
@@ -47,8 +57,21 @@ enum native_descriptor {
 	NATIVE_DESCRIPTOR_MAX_,
 };
 
+/* Before them, where use is measured: these, with NATIVE_USAGE_LEN bytes. */
+enum native_usage {
+	NATIVE_PROC, /* /proc as it is inside, open */
+	NATIVE_SCRATCH, /* the file system of all private directories, O_PATH */
+	NATIVE_SHM, /* the list of System V memory; may be missing */
+	NATIVE_USAGE_MAX_,
+};
+#define NATIVE_USAGE_LEN 2
+
 /* Inside the child; all return -errno with the error set. */
 int native_mounts(const struct plan *plan, struct error *e) NODISCARD;
+/* Limits: before the mounts; and after them, before privileges are dropped. NULL = none. */
+int native_limits_begin(const struct sandbox_limits *l, struct error *e) NODISCARD;
+int native_limits_enter(const struct sandbox_limits *l, int control, int errors,
+			struct error *e) NODISCARD;
 int native_landlock(const struct plan *plan, struct error *e) NODISCARD;
 int native_init(const struct plan *plan, const struct sandbox_command *cmd, int control, int errors,
 		mode_t mask, struct error *e);

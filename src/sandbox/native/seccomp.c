@@ -146,6 +146,10 @@ static uint32_t effective_action(const struct generator *g, const struct seccomp
 		return g->options.notify && !g->options.all_unix
 			       ? SECCOMP_RET_ERRNO | EPROTONOSUPPORT
 			       : SECCOMP_RET_ALLOW;
+	if (rule->action == SECCOMP_PINNED)
+		return g->options.pinned ? SECCOMP_RET_ERRNO | EPERM : SECCOMP_RET_ALLOW;
+	if (rule->action == SECCOMP_MEMFD)
+		return g->options.no_memfd ? SECCOMP_RET_ERRNO | ENOSYS : SECCOMP_RET_ALLOW;
 	if (rule->action == SECCOMP_WATCH)
 		return g->options.notify && g->options.watch ? SECCOMP_RET_USER_NOTIF
 							     : SECCOMP_RET_ALLOW;

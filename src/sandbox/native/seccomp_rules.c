@@ -63,6 +63,8 @@
 #define NO_DATAGRAMS(name, ...) ROW(name, SECCOMP_NO_DATAGRAMS, __VA_ARGS__)
 #define LISTEN(name, ...) ROW(name, SECCOMP_LISTEN, __VA_ARGS__)
 #define WATCH(name, ...) ROW(name, SECCOMP_WATCH, __VA_ARGS__)
+#define MEMFD(name, ...) ROW(name, SECCOMP_MEMFD, __VA_ARGS__)
+#define PINNED(name, ...) ROW(name, SECCOMP_PINNED, __VA_ARGS__)
 #define DENY(name, err, ...) ROW(name, SECCOMP_RET_ERRNO | (err), __VA_ARGS__)
 
 /* What makes an open one that the broker performs; O_TMPFILE without its O_DIRECTORY. */
@@ -98,7 +100,7 @@ static const struct seccomp_rule rules[] = {
 	ALLOW(readahead), ALLOW(sendfile), ALLOW(splice), ALLOW(tee), ALLOW(vmsplice),
 	ALLOW(copy_file_range), ALLOW(getdents), ALLOW(getdents64), ALLOW(io_setup),
 	ALLOW(io_destroy), ALLOW(io_submit), ALLOW(io_cancel), ALLOW(io_getevents),
-	ALLOW(io_pgetevents), ALLOW(memfd_create), ALLOW(cachestat),
+	ALLOW(io_pgetevents), MEMFD(memfd_create), ALLOW(cachestat),
 #undef IN
 
 	/*
@@ -175,7 +177,7 @@ static const struct seccomp_rule rules[] = {
 	ALLOW(madvise), ALLOW(process_madvise), ALLOW(brk), ALLOW(mlock), ALLOW(mlock2),
 	ALLOW(munlock), ALLOW(mlockall), ALLOW(munlockall), ALLOW(remap_file_pages), ALLOW(mbind),
 	ALLOW(set_mempolicy), ALLOW(get_mempolicy), ALLOW(set_mempolicy_home_node),
-	ALLOW(pkey_mprotect), ALLOW(pkey_alloc), ALLOW(pkey_free), ALLOW(memfd_secret),
+	ALLOW(pkey_mprotect), ALLOW(pkey_alloc), ALLOW(pkey_free), MEMFD(memfd_secret),
 	ALLOW(map_shadow_stack), ALLOW(mseal),
 #undef IN
 
@@ -236,7 +238,7 @@ static const struct seccomp_rule rules[] = {
 
 #define IN GROUP_SCHEDULING
 	ALLOW(sched_yield), ALLOW(getpriority), ALLOW(setpriority), ALLOW(ioprio_get),
-	ALLOW(ioprio_set), ALLOW(getcpu), ALLOW(sched_getaffinity), ALLOW(sched_setaffinity),
+	ALLOW(ioprio_set), ALLOW(getcpu), ALLOW(sched_getaffinity), PINNED(sched_setaffinity),
 	ALLOW(sched_getparam), ALLOW(sched_setparam), ALLOW(sched_getscheduler),
 	ALLOW(sched_setscheduler), ALLOW(sched_getattr), ALLOW(sched_setattr),
 	ALLOW(sched_get_priority_max), ALLOW(sched_get_priority_min), ALLOW(sched_rr_get_interval),

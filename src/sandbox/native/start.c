@@ -80,7 +80,8 @@ static int drop_privileges(struct error *e)
 	return 0;
 }
 
-static int set_up(const struct plan *plan, int errors, struct error *e)
+static int set_up(const struct plan *plan, const struct sandbox_limits *limits, int control,
+		  int errors, struct error *e)
 {
 	int r;
 
@@ -88,6 +89,8 @@ static int set_up(const struct plan *plan, int errors, struct error *e)
 	(void)prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
 	r = map_ids(plan, e);
 
+	if (r == 0)
+		r = native_limits_begin(limits, e);
 	if (r == 0 && plan->loopback)
 		r = raise_loopback(e);
 	if (r == 0 && plan->egress)
@@ -99,6 +102,8 @@ static int set_up(const struct plan *plan, int errors, struct error *e)
 	if (r == 0 && chdir(plan->cwd) < 0)
 		r = error_set(e, errno, "cannot enter %s inside the sandbox: %s", plan->cwd,
 			      strerror(errno));
+	if (r == 0)
+		r = native_limits_enter(limits, control, errors, e);
 	return r == 0 ? drop_privileges(e) : r;
 }
 
@@ -111,7 +116,7 @@ static _Noreturn void child_main(const struct plan *plan, const struct sandbox_c
 
 	/* the supervisor cannot be seen from here: if it is gone already, `control` says so */
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-	r = set_up(plan, errors, &e);
+	r = set_up(plan, cmd->limits, control, errors, &e);
 	if (r == 0)
 		r = native_init(plan, cmd, control, errors, mask, &e);
 	if (r < 0)
@@ -123,14 +128,21 @@ static int native_start(const struct plan *plan, const struct sandbox_command *c
 			struct sandbox_child *ret, struct error *e)
 {
 	int control[2] = { -1, -1 }, errors[2] = { -1, -1 }, pidfd = -1;
+	const struct sandbox_limits *l = cmd->limits;
 	struct sys_clone_args args = {
 		.flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS |
-			 CLONE_NEWCGROUP | CLONE_PIDFD | (plan->new_net ? CLONE_NEWNET : 0),
+			 CLONE_PIDFD | (plan->new_net ? CLONE_NEWNET : 0),
 		.pidfd = (uint64_t)(uintptr_t)&pidfd,
 		.exit_signal = SIGCHLD,
 	};
 	pid_t pid;
 
+	if (!l || !l->groups)
+		args.flags |= CLONE_NEWCGROUP; /* else it is made when the groups are entered */
+	if (l && l->born_in >= 0) {
+		args.flags |= SYS_CLONE_INTO_CGROUP;
+		args.cgroup = (uint64_t)l->born_in;
+	}
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, control) < 0)
 		return error_set(e, errno, "cannot make a socket: %s", strerror(errno));
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, errors) < 0) {

@@ -216,6 +216,8 @@ static void serve(struct broker *b)
 		}
 		c.tid = (pid_t)n.pid;
 		answer = broker_answer(&c);
+		if (b->performed && answer != ANSWER_CONTINUE)
+			(void)__atomic_fetch_add(b->performed, 1, __ATOMIC_RELAXED);
 		if (answer == ANSWER_SENT)
 			continue;
 		resp = (struct seccomp_notif_resp){ .id = n.id };
@@ -270,6 +272,7 @@ static _Noreturn void broker_main(const struct broker_setup *s, pid_t supervisor
 	b.proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	b.listener = s->listener;
 	b.reports = s->reports;
+	b.performed = s->performed;
 	b.lock = s->lock;
 	tasks_start(&b.tasks);
 	b.later = arena_array(a, LATER_MAX, sizeof(*b.later));

@@ -30,6 +30,7 @@ struct broker_setup {
 	int listener; /* seccomp notification descriptor */
 	int user_ns, mount_ns; /* the sandbox's namespaces, to join */
 	int reports; /* SOCK_SEQPACKET: a struct violation per denial */
+	uint64_t *performed; /* shared memory: calls that were performed; NULL = not counted */
 	int lock; /* file locked around decisions on git directories; shared by sandboxes; -1 = none */
 };
 

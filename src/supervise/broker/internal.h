@@ -38,6 +38,7 @@ struct broker {
 	const struct plan *plan;
 	struct guard *guard;
 	int listener, reports, lock;
+	uint64_t *performed; /* NULL = nobody counts */
 	int proc; /* the outer /proc, opened before the mount namespace was joined */
 	int root; /* the sandbox's root directory */
 	pid_t supervisor;

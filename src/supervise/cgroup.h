@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Control groups for one run: found, made, watched, removed.
+ *
+ * A group is made below the one that this process is in, so that the caller's own limits
+ * hold for the sandbox too. Version 2: one group for all controllers, in which init is
+ * born; where the subtree is not ours, a transient scope of systemd (cgroup_scope.c).
+ * Version 1: one group per hierarchy, which init enters by itself.
+ *
+ * A group is removed when its run ends. Should the supervisor be killed, a small process that
+ * waits for just that removes it (cgroup_guard.c); should that one be killed too, the next
+ * run finds the empty group, sees that nobody holds its lock any more, and removes it.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+
+enum cgroup_controller { CGROUP_MEMORY, CGROUP_PIDS, CGROUP_CPU, CGROUP_CONTROLLER_MAX_ };
+
+enum cgroup_kind {
+	CGROUP_NONE,
+	CGROUP_V1,
+	CGROUP_V2, /* below the group we are in */
+	CGROUP_SCOPE, /* version 2, by systemd */
+};
+
+/* Where a controller can be used, and how. */
+struct cgroup_place {
+	enum cgroup_kind kind;
+	const char *parent; /* V1, V2: directory to make the group in */
+	const char *missing; /* NONE: why not */
+	const char *remedy; /* or NULL */
+};
+
+struct cgroup_places {
+	struct cgroup_place by[CGROUP_CONTROLLER_MAX_];
+};
+
+/*
+ * What this process can use. `root` is put in front of /proc and /sys: "" but in tests. Looks only.
+ * CGROUP_SCOPE means that systemd is there; whether it agrees is seen when it is asked.
+ */
+void cgroup_find(struct arena *a, const char *root, struct cgroup_places *ret);
+
+/* 0 = no limit of this kind. */
+struct cgroup_limits {
+	uint64_t memory; /* bytes, swap included */
+	uint64_t pids;
+	double cpu; /* processors */
+};
+
+struct cgroup;
+
+/*
+ * Names for the groups that the limits need; nothing is made yet, but for a version 2 group of our
+ * own, whose directory is needed to be born in. All limits that are set have a place.
+ */
+int cgroup_new(const char *root, const struct cgroup_places *places,
+	       const struct cgroup_limits *limits, struct cgroup **ret, struct error *e) NODISCARD;
+/* Directory for CLONE_INTO_CGROUP, or -1. */
+int cgroup_born_in(const struct cgroup *g);
+/*
+ * While the child sets itself up: makes the groups, sets the limits, and tells the child, over
+ * `control`, what to enter and that it may go on.
+ */
+int cgroup_start(struct cgroup *g, pid_t child, int control, struct error *e) NODISCARD;
+/* An epoll descriptor, readable when a limit was hit; -1 = none, look now and then. */
+int cgroup_fd(const struct cgroup *g);
+/* The kernel killed somebody for memory; refused a fork. Counted since the start. */
+uint64_t cgroup_memory_kills(const struct cgroup *g);
+uint64_t cgroup_fork_refusals(const struct cgroup *g);
+/* Now, and the most so far; 0 = not known. */
+uint64_t cgroup_memory_peak(const struct cgroup *g);
+uint64_t cgroup_pids_peak(const struct cgroup *g);
+/* Every process must be gone. NULL is fine. */
+void cgroup_free(struct cgroup *g);

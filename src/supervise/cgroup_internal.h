@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Between the files of supervise/cgroup*.c only. */
+#pragma once
+
+#include "supervise/cgroup.h"
+
+#define CGROUP_NAME_PREFIX "ambit-run-"
+#define CGROUP_LEAF "ambit-supervisor" /* where we go when the group must have no members */
+#define CGROUP_FILE_MAX 65536
+
+/* One directory: all of version 2, or one hierarchy of version 1. */
+struct cgroup_dir {
+	enum cgroup_kind kind;
+	bool holds[CGROUP_CONTROLLER_MAX_];
+	int parent; /* O_PATH */
+	char name[48];
+	int fd; /* the group, -1 = not made yet; locked while the run lasts */
+};
+
+/* Write a whole value to dir/name; with `fake` (tests) the file is made. 0 or -errno. */
+int cgroup_write(int dir, const char *name, const char *value, bool fake) NODISCARD;
+/* The number after `key` in dir/name ("" = the file is just a number); 0 when there is none. */
+uint64_t cgroup_read(int dir, const char *name, const char *key);
+
+/* Removes the directories when this process is gone; the descriptor keeps it waiting. */
+int cgroup_guard_start(const struct cgroup_dir *dirs, size_t n, pid_t *ret_pid, int *ret_fd,
+		       struct error *e) NODISCARD;
+
+/*
+ * A transient scope of systemd around `child`, with the limits. ret gets the path of
+ * its group, from the root of the hierarchy.
+ */
+int cgroup_scope_start(const char *name, pid_t child, const struct cgroup_limits *limits, char *ret,
+		       size_t size, struct error *e) NODISCARD;
+/* Is there a manager that this user can ask? */
+bool cgroup_scope_available(const char *root);

@@ -1,0 +1,443 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Holding the limits of a run.
+ *
+ * What the kernel holds it holds from the first instruction of the command; here we only notice.
+ * What is sampled is looked at so often that nothing much can pass between two looks: the
+ * pause is the time in which the room that is left could be filled at full speed. A command that is
+ * far from its limits is seldom looked at, and a short one never.
+ *
+ * A sample that is over the limit for memory is repeated with shared pages counted once, and
+ * again a moment later: the first sum counts what is shared after a fork() twice, and during a
+ * vfork() even the second does.
+ */
+#include "supervise/limit.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "sandbox/native/native.h"
+#include "supervise/cgroup.h"
+#include "supervise/limit_internal.h"
+#include "supervise/usage.h"
+
+#define PAUSE_LEAST_MS 2
+#define PAUSE_MOST_MS 100
+#define PAUSE_CONFIRM_MS 3
+#define PAUSE_GROUP_MS 50
+#define PAUSE_UNHELD_MS                                                                            \
+	10 /* processes that only samples hold: a bomb makes hundreds in that time */
+/* What one processor fills at most in a millisecond. */
+#define MEMORY_PER_MS ((uint64_t)4 << 20)
+#define DISK_PER_MS ((uint64_t)2 << 20)
+/* A look may take this part of the time, 1/n, whatever the pause should be. */
+#define LOOK_SHARE 20
+
+/* Init and the broker are counted in the user namespace too; one more, to see that it is too many. */
+#define PROCESSES_OF_OURS 3
+#define FILE_SIZE_ROOM ((uint64_t)16 << 20)
+
+struct limits {
+	const struct policy_limits *set;
+	bool may_sample; /* what systemd refuses may be held less strictly */
+	enum limit_means means[LIMIT_MAX_];
+	const char *note;
+	struct sandbox_limits inside;
+	struct cgroup *cgroup;
+	bool sampling;
+	struct usage_source source;
+	uint64_t *performed; /* by the broker; shared with it */
+	struct limits_peak peak;
+	uint64_t next_ms; /* 0 = no more looks */
+	bool suspect, sure; /* the last look, the last two looks were over the limit for memory */
+	uint64_t written; /* to files, the most that was seen */
+	uint64_t own_scratch, own_files; /* of our set-up */
+	unsigned processors;
+};
+
+static uint64_t now_us(void)
+{
+	struct timespec ts;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
+}
+
+/* --- before the start -------------------------------------------------------------- */
+
+/* Whole processors, chosen by chance: else all sandboxes would share the first. */
+static int pin(struct limits *l, struct error *e)
+{
+	unsigned wanted = (unsigned)l->set->cpu, n, skip = 0;
+	cpu_set_t all;
+
+	wanted +=
+		wanted < l->set->cpu; /* a part of one is refused, or warned about, by the caller */
+	if (sched_getaffinity(0, sizeof(all), &all) < 0)
+		return error_set(e, errno, "limits.cpu: cannot list processors: %s",
+				 strerror(errno));
+	n = (unsigned)CPU_COUNT(&all);
+	l->inside.pinned = true; /* also when all may be used: they may become more */
+	CPU_ZERO(&l->inside.cpus);
+	(void)!getrandom(&skip, sizeof(skip), 0);
+	skip %= n;
+	for (unsigned i = 0, seen = 0; i < CPU_SETSIZE; i++) {
+		if (!CPU_ISSET(i, &all))
+			continue;
+		if ((seen + n - skip) % n < wanted)
+			CPU_SET(i, &l->inside.cpus);
+		seen++;
+	}
+	return 0;
+}
+
+static void set_inside(struct limits *l)
+{
+	struct sandbox_limits *in = &l->inside;
+	enum limit_means memory = l->means[LIMIT_MEMORY];
+
+	in->groups = l->cgroup != NULL;
+	in->born_in = l->cgroup ? cgroup_born_in(l->cgroup) : -1;
+	in->measured = l->sampling;
+	in->first_victim = in->no_memfd = memory == MEANS_SAMPLED;
+	/* for root the kernel does not count */
+	if (l->set->pids)
+		in->processes = l->set->pids + PROCESSES_OF_OURS;
+	if (l->set->disk)
+		in->file_size = l->set->disk + l->set->disk / 8 + FILE_SIZE_ROOM;
+}
+
+static int make_groups(struct limits *l, const struct cgroup_places *places, struct error *e)
+{
+	struct cgroup_limits wanted = {
+		.memory = limit_means_is_cgroup(l->means[LIMIT_MEMORY]) ? l->set->memory : 0,
+		.pids = limit_means_is_cgroup(l->means[LIMIT_PIDS]) ? l->set->pids : 0,
+		.cpu = limit_means_is_cgroup(l->means[LIMIT_CPU]) ? l->set->cpu : 0,
+	};
+
+	if (!wanted.memory && !wanted.pids && !(wanted.cpu > 0))
+		return 0;
+	return cgroup_new("", places, &wanted, &l->cgroup, e);
+}
+
+static bool must_sample(const struct limits *l)
+{
+	for (size_t i = 0; i < LIMIT_MAX_; i++) {
+		if (l->means[i] == MEANS_SAMPLED || l->means[i] == MEANS_SCOPE ||
+		    l->means[i] == MEANS_RLIMIT)
+			return true;
+	}
+	return l->set->disk > 0;
+}
+
+static int prepare(struct limits *l, struct arena *a, const struct policy *p, struct error *e)
+{
+	struct cgroup_places places = { 0 };
+	int r;
+
+	if (l->set->memory || l->set->pids || l->set->cpu > 0)
+		cgroup_find(a, "", &places);
+	r = limits_choose(a, p, &places, l->means, &l->note, e);
+	if (r == 0)
+		r = make_groups(l, &places, e);
+	if (r == 0 && l->means[LIMIT_CPU] == MEANS_AFFINITY)
+		r = pin(l, e);
+	if (r == 0 && l->set->disk) {
+		l->performed = mmap(NULL, sizeof(*l->performed), PROT_READ | PROT_WRITE,
+				    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+		if (l->performed == MAP_FAILED)
+			r = error_set(e, errno, "limits.disk: %s", strerror(errno));
+	}
+	return r;
+}
+
+int limits_new(struct arena *a, const struct policy *p, bool measure, struct limits **ret,
+	       struct error *e)
+{
+	const struct policy_limits *set = &p->limits;
+	struct limits *l;
+	int r;
+
+	*ret = NULL;
+	if (!measure && !set->memory && !set->pids && !set->disk && !(set->cpu > 0))
+		return 0;
+	l = calloc(1, sizeof(*l));
+	if (!l)
+		abort();
+	*l = (struct limits){ .set = set,
+			      .may_sample = p->fallback == FALLBACK_WARN,
+			      .source = USAGE_SOURCE_INIT,
+			      .processors = (unsigned)sysconf(_SC_NPROCESSORS_ONLN) };
+	r = prepare(l, a, p, e);
+	if (r < 0) {
+		limits_free(l);
+		return r;
+	}
+	l->sampling = measure || must_sample(l);
+	set_inside(l);
+	*ret = l;
+	return 0;
+}
+
+const char *limits_note(const struct limits *l)
+{
+	return l->note;
+}
+
+const struct sandbox_limits *limits_inside(const struct limits *l)
+{
+	return &l->inside;
+}
+
+uint64_t *limits_performed(struct limits *l)
+{
+	return l->performed;
+}
+
+/* --- while it runs -------------------------------------------------------------------- */
+
+/* The pause that the room left allows; a look may not take more than its share of the time. */
+static void plan_next(struct limits *l, uint64_t memory, uint64_t disk, uint64_t cost_us)
+{
+	const struct policy_limits *set = l->set;
+	uint64_t pause = PAUSE_MOST_MS, dear = cost_us * LOOK_SHARE / 1000, ms;
+
+	if (l->means[LIMIT_MEMORY] == MEANS_SAMPLED) {
+		ms = (set->memory > memory ? set->memory - memory : 0) /
+		     (MEMORY_PER_MS * l->processors);
+		pause = ms < pause ? ms : pause;
+	}
+	if (set->disk) {
+		ms = (set->disk > disk ? set->disk - disk : 0) / (DISK_PER_MS * l->processors);
+		pause = ms < pause ? ms : pause;
+	}
+	if (l->means[LIMIT_PIDS] == MEANS_SAMPLED && pause > PAUSE_UNHELD_MS)
+		pause = PAUSE_UNHELD_MS;
+	if (pause < dear)
+		pause = dear < PAUSE_MOST_MS ? dear : PAUSE_MOST_MS;
+	if (l->suspect)
+		pause = PAUSE_CONFIRM_MS;
+	l->next_ms = now_us() / 1000 + (pause < PAUSE_LEAST_MS ? PAUSE_LEAST_MS : pause);
+}
+
+/* Version 1 wakes nobody: its counters are looked at now and then. */
+static void plan_group_look(struct limits *l)
+{
+	if (l->cgroup && cgroup_fd(l->cgroup) < 0 && !l->sampling)
+		l->next_ms = now_us() / 1000 + PAUSE_GROUP_MS;
+}
+
+/* systemd refused: with --fallback warn what it should have held is sampled instead. */
+static int do_without_scope(struct limits *l, int control, struct error *e)
+{
+	if (!l->may_sample)
+		return error_wrap(e, "limits: with --fallback warn they would be held less "
+				     "strictly");
+	for (size_t i = 0; i < LIMIT_MAX_; i++) {
+		if (l->means[i] == MEANS_CGROUP1 || l->means[i] == MEANS_CGROUP2 ||
+		    (l->means[i] == MEANS_SCOPE && i == LIMIT_CPU))
+			return error_wrap(e, "limits");
+		if (l->means[i] == MEANS_SCOPE)
+			l->means[i] = MEANS_SAMPLED;
+	}
+	cgroup_free(TAKE_PTR(l->cgroup));
+	(void)!send(control, "", 1, MSG_NOSIGNAL); /* it waits for the end of the groups */
+	return 0;
+}
+
+int limits_start(struct limits *l, const struct plan *plan, const struct sandbox_child *child,
+		 struct error *e)
+{
+	int r = l->cgroup ? cgroup_start(l->cgroup, child->init, child->control, e) : 0;
+
+	if (r < 0)
+		r = do_without_scope(l, child->control, e);
+	if (r < 0)
+		return r;
+	if (l->sampling) {
+		usage_begin(&l->source, plan, l->set->disk > 0);
+		plan_next(l, 0, 0, 0);
+	}
+	plan_group_look(l);
+	return 0;
+}
+
+int limits_take(struct limits *l, int *fds)
+{
+	struct usage u;
+
+	if (fds[NATIVE_PROC] < 0 || fds[NATIVE_SCRATCH] < 0)
+		return -EMFILE;
+	l->source.proc = fdopendir(fds[NATIVE_PROC]);
+	if (!l->source.proc)
+		return -errno;
+	fds[NATIVE_PROC] = -1; /* belongs to the stream now */
+	l->source.scratch = TAKE_FD(fds[NATIVE_SCRATCH]);
+	l->source.shm = TAKE_FD(fds[NATIVE_SHM]);
+	/* what our own set-up has put there is not the command's */
+	usage_look(&l->source, false, &u);
+	l->own_scratch = u.scratch;
+	l->own_files = u.scratch_files;
+	return 0;
+}
+
+bool limits_is_sampling(const struct limits *l)
+{
+	return l->sampling;
+}
+
+int limits_fd(const struct limits *l)
+{
+	return l->cgroup ? cgroup_fd(l->cgroup) : -1;
+}
+
+int limits_wait_ms(const struct limits *l)
+{
+	uint64_t now = now_us() / 1000;
+
+	if (!l || !l->next_ms)
+		return -1;
+	return l->next_ms > now ? (int)(l->next_ms - now) : 0;
+}
+
+static void raise_peak(uint64_t *peak, uint64_t value)
+{
+	if (value > *peak)
+		*peak = value;
+}
+
+/* What of the sum is sure to be this sandbox's memory. */
+static uint64_t judge_memory(struct limits *l, const struct usage *u)
+{
+	uint64_t limit = l->means[LIMIT_MEMORY] == MEANS_SAMPLED ? l->set->memory : 0, exact;
+
+	if (!limit || u->memory <= limit) {
+		l->suspect = false;
+		return u->memory;
+	}
+	exact = usage_memory(&l->source, u);
+	l->sure = l->suspect && exact > limit;
+	l->suspect = exact > limit;
+	return exact;
+}
+
+/*
+ * Private files for certain. Of the rest what the processes say they wrote, but no more than the
+ * disks have filled: what was written over or deleted again does not count.
+ */
+static uint64_t judge_disk(struct limits *l, const struct usage *u)
+{
+	uint64_t private = u->scratch - (u->scratch < l->own_scratch ? u->scratch : l->own_scratch);
+	uint64_t files = u->scratch_files > l->own_files ? u->scratch_files - l->own_files : 0;
+	uint64_t made = __atomic_load_n(l->performed, __ATOMIC_RELAXED) * USAGE_FILE_BYTES;
+	uint64_t taken = usage_disk_taken(&l->source);
+
+	raise_peak(&l->written, u->written);
+	made += l->written; /* at most: not every call makes a file */
+	return private + files * USAGE_FILE_BYTES + (made < taken ? made : taken);
+}
+
+static int sample(struct limits *l)
+{
+	const struct policy_limits *set = l->set;
+	uint64_t began = now_us(), memory, disk = 0;
+	struct usage u;
+
+	usage_look(&l->source, set->disk > 0, &u);
+	memory = judge_memory(l, &u);
+	if (set->disk)
+		disk = judge_disk(l, &u);
+	raise_peak(&l->peak.pids, u.pids);
+	if (!limit_means_is_cgroup(l->means[LIMIT_MEMORY]))
+		raise_peak(&l->peak.memory, memory); /* else the kernel knows better */
+	raise_peak(&l->peak.disk, disk);
+	plan_next(l, memory, disk, now_us() - began);
+	if (l->sure)
+		return LIMIT_MEMORY;
+	if ((l->means[LIMIT_PIDS] == MEANS_RLIMIT || l->means[LIMIT_PIDS] == MEANS_SAMPLED) &&
+	    u.pids > set->pids)
+		return LIMIT_PIDS;
+	return set->disk && disk >= set->disk ? LIMIT_DISK : -1;
+}
+
+static int look_at_groups(struct limits *l)
+{
+	if (!l->cgroup)
+		return -1;
+	plan_group_look(l);
+	if (cgroup_memory_kills(l->cgroup))
+		return LIMIT_MEMORY;
+	return cgroup_fork_refusals(l->cgroup) ? LIMIT_PIDS : -1;
+}
+
+int limits_look(struct limits *l)
+{
+	int hit = look_at_groups(l);
+
+	if (hit < 0 && l->sampling && limits_wait_ms(l) == 0) {
+		if (l->source.proc)
+			hit = sample(l);
+		else
+			plan_next(l, 0, 0, 0); /* it is still being set up */
+	}
+	if (hit >= 0)
+		l->next_ms = 0;
+	return hit;
+}
+
+int limits_look_last(struct limits *l, int status)
+{
+	int hit = look_at_groups(l);
+
+	l->next_ms = 0;
+	if (hit < 0 && l->sampling && l->source.proc)
+		hit = sample(l);
+	l->next_ms = 0;
+	/* by RLIMIT_FSIZE, as a process or as a shell tells it */
+	if (hit < 0 && l->set->disk &&
+	    (WIFSIGNALED(status) ? WTERMSIG(status) == SIGXFSZ
+				 : WEXITSTATUS(status) == 128 + SIGXFSZ))
+		hit = LIMIT_DISK;
+	return hit;
+}
+
+const struct limits_peak *limits_peak(struct limits *l)
+{
+	if (l->cgroup) {
+		raise_peak(&l->peak.memory, cgroup_memory_peak(l->cgroup));
+		raise_peak(&l->peak.pids, cgroup_pids_peak(l->cgroup));
+	}
+	return &l->peak;
+}
+
+const char *limits_means(const struct limits *l, const struct policy_limits *set, enum limit which)
+{
+	if (!limit_is_set(set, which))
+		return NULL;
+	return limit_means_text(l                        ? l->means[which]
+				: which == LIMIT_TIMEOUT ? MEANS_CLOCK
+							 : MEANS_COUNTED);
+}
+
+void limits_free(struct limits *l)
+{
+	if (!l)
+		return;
+	cgroup_free(l->cgroup);
+	usage_end(&l->source);
+	if (l->performed && l->performed != MAP_FAILED)
+		(void)munmap(l->performed, sizeof(*l->performed));
+	free(l);
+}

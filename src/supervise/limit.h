@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The limits of one run: by which mechanism each is held here, and whether one was reached.
+ *
+ *   memory   cgroup; else the supervisor samples what the processes use
+ *   cpu      cgroup; else whole processors, by affinity that the command cannot change
+ *   pids     cgroup; else RLIMIT_NPROC, counted in the sandbox's own user namespace; else sampled
+ *   disk     size of the private file system, RLIMIT_FSIZE, the broker's count of new
+ *            files, and samples of what was written to the writable directories
+ *   output   counted by who reads it (stdio.h, or the owner of the session)
+ *   timeout  the session's own clock
+ *
+ * A limit that cannot be held is refused before anything runs. Without limits nothing of
+ * this exists and nothing is sampled.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/error.h"
+#include "policy/policy.h"
+#include "sandbox/backend.h"
+#include "sandbox/plan.h"
+
+enum limit {
+	LIMIT_MEMORY,
+	LIMIT_CPU,
+	LIMIT_PIDS,
+	LIMIT_DISK,
+	LIMIT_OUTPUT,
+	LIMIT_TIMEOUT,
+	LIMIT_MAX_,
+};
+
+const char *limit_name(enum limit which); /* "memory": also the option */
+const char *limit_key(enum limit which); /* "limits.memory" */
+bool limit_is_set(const struct policy_limits *l, enum limit which);
+/* As it would be written: "512m", "200", "1.5", "30m"; `times` it. */
+void limit_value(const struct policy_limits *l, enum limit which, unsigned times, struct buf *out);
+
+/* What the sandbox used at most; 0 = not measured. */
+struct limits_peak {
+	uint64_t memory; /* bytes, all processes and private files */
+	uint64_t pids;
+	uint64_t disk; /* bytes */
+};
+
+struct limits;
+
+/* NULL in *ret when there is nothing to hold and nothing to measure. */
+int limits_new(struct arena *a, const struct policy *p, bool measure, struct limits **ret,
+	       struct error *e) NODISCARD;
+/* What the user should know before the command starts, or NULL. */
+const char *limits_note(const struct limits *l);
+const struct sandbox_limits *limits_inside(const struct limits *l);
+/* Right after the child was started: it waits for this. */
+int limits_start(struct limits *l, const struct plan *plan, const struct sandbox_child *child,
+		 struct error *e) NODISCARD;
+/* The descriptors from inside (enum native_usage); those that are kept become -1. 0 or -errno. */
+int limits_take(struct limits *l, int *fds) NODISCARD;
+/* Where the broker counts what it performed, in shared memory; NULL = nobody asks. */
+uint64_t *limits_performed(struct limits *l);
+
+/* Some limit is held by our own looks only. */
+bool limits_is_sampling(const struct limits *l);
+/* Readable when there is something to look at, -1 = never; and by when at the latest. */
+int limits_fd(const struct limits *l);
+int limits_wait_ms(const struct limits *l);
+/* Look: the limit that was passed, or -1. */
+int limits_look(struct limits *l);
+/* The command has ended by itself, with this wait status: one last look. */
+int limits_look_last(struct limits *l, int status);
+
+const struct limits_peak *limits_peak(struct limits *l);
+/* By what a limit is held: "cgroup v2", "the supervisor's clock"; NULL = not set. l may be NULL. */
+const char *limits_means(const struct limits *l, const struct policy_limits *set, enum limit which);
+/* Every process must be gone. NULL is fine. */
+void limits_free(struct limits *l);
+
+/* What would hold each limit on this machine: rows for `ambit check`. */
+void limits_probe(struct arena *a, struct properties *ret);

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How much a sandbox uses, seen from outside: its own /proc, which shows every process of its
+ * pid namespace and no other, whatever it calls itself and whoever its parent is; its private
+ * file system; its System V memory; and the file systems that it may write to.
+ */
+#pragma once
+
+#include <dirent.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "sandbox/plan.h"
+
+#define USAGE_DISKS_MAX 16
+
+struct usage_disk {
+	int fd; /* O_PATH */
+	dev_t dev;
+	uint64_t free_bytes, free_files; /* at the start */
+};
+
+struct usage_source {
+	DIR *proc; /* NULL = not handed out yet */
+	int shm, scratch;
+	struct usage_disk disks[USAGE_DISKS_MAX];
+	size_t n_disks;
+};
+
+#define USAGE_SOURCE_INIT                                                                          \
+	{                                                                                          \
+		.shm = -1, .scratch = -1                                                           \
+	}
+
+/* One cheap look. */
+struct usage {
+	uint64_t pids; /* processes and threads, without init */
+	uint64_t memory; /* at most: pages shared after fork() count for each */
+	uint64_t written; /* bytes written to files, taken back ones subtracted */
+	uint64_t scratch, scratch_files; /* in private directories */
+	uint64_t shm;
+};
+
+/* Baselines of the writable directories of the plan. */
+void usage_begin(struct usage_source *s, const struct plan *plan, bool disks);
+void usage_look(const struct usage_source *s, bool io, struct usage *ret);
+/*
+ * Memory with shared pages counted once. Dear: walks page tables. Memory that nobody maps is in
+ * private files or System V segments: memfds are refused where this is what holds the limit.
+ */
+uint64_t usage_memory(const struct usage_source *s, const struct usage *u);
+/* How much the file systems have filled since the start, whoever did; each file counts too. */
+uint64_t usage_disk_taken(const struct usage_source *s);
+void usage_end(struct usage_source *s);
+
+/* What an inode counts, besides its content. */
+#define USAGE_FILE_BYTES 4096
