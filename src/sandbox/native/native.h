@@ -70,8 +70,8 @@ enum native_usage {
 int native_mounts(const struct plan *plan, struct error *e) NODISCARD;
 /* Limits: before the mounts; and after them, before privileges are dropped. NULL = none. */
 int native_limits_begin(const struct sandbox_limits *l, struct error *e) NODISCARD;
-int native_limits_enter(const struct sandbox_limits *l, int control, int errors,
-			struct error *e) NODISCARD;
+int native_limits_enter(const struct sandbox_limits *l, int control, int errors, struct error *e)
+	NODISCARD;
 int native_landlock(const struct plan *plan, struct error *e) NODISCARD;
 int native_init(const struct plan *plan, const struct sandbox_command *cmd, int control, int errors,
 		mode_t mask, struct error *e);
