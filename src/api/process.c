@@ -179,6 +179,8 @@ static char *const *make_argv(const struct ambit_config *c, const struct ambit_s
 	push(&w, "run");
 	push(&w, "--events-fd");
 	push(&w, arena_printf(a, "%d", EVENTS_FD));
+	if (s->ask)
+		push(&w, "--ask");
 	if (s->env) {
 		push(&w, "--env-fd");
 		push(&w, arena_printf(a, "%d", ENV_FD));
@@ -313,6 +315,27 @@ static void take_denied(struct ambit_process *p, const struct json_span *o)
 		p->violation(p->ctx, &v);
 }
 
+static void take_question(struct ambit_process *p, const struct json_span *o)
+{
+	static const char *const words[] = {
+		[AMBIT_DENY] = "no",
+		[AMBIT_ALLOW_ONCE] = "once",
+		[AMBIT_ALLOW_RUN] = "run",
+	};
+	_cleanup_arena_ struct arena *a = arena_new();
+	enum ambit_answer answer = AMBIT_DENY;
+	char line[64];
+	int n;
+
+	if (p->ask)
+		answer = p->ask(p->ctx, member(a, o, "host"), (unsigned)number(o, "port"));
+	if ((size_t)answer >= ARRAY_LEN(words))
+		answer = AMBIT_DENY;
+	n = snprintf(line, sizeof(line), "%llu %s\n", (unsigned long long)number(o, "id"),
+		     words[answer]);
+	(void)!send(p->events, line, (size_t)n, MSG_NOSIGNAL);
+}
+
 static void take_end(struct ambit_process *p, const struct json_span *o)
 {
 	struct json_span flag;
@@ -345,6 +368,8 @@ static void take_line(struct ambit_process *p, const char *line, size_t len)
 		return;
 	if (json_equals(&event, "denied"))
 		take_denied(p, &o);
+	else if (json_equals(&event, "ask"))
+		take_question(p, &o);
 	else if (json_equals(&event, "end"))
 		take_end(p, &o);
 	else if (json_equals(&event, "error"))

@@ -40,7 +40,25 @@ struct listener {
 	int events; /* -1 = stderr */
 	bool srt; /* who has none of our options: no hints at them */
 	unsigned told;
+	struct buf answers; /* read, and not yet a whole line */
 };
+
+#define ANSWERS_MAX 4096
+
+static void ask_program(void *ctx, struct session *s, const struct egress_record *r)
+{
+	const struct listener *l = ctx;
+
+	(void)s;
+	events_ask(l->events, r);
+}
+
+static void hear_program(void *ctx, struct session *s)
+{
+	struct listener *l = ctx;
+
+	events_take_answers(l->events, &l->answers, s);
+}
 
 static void tell_denied(void *ctx, const struct report_entry *entry)
 {
@@ -110,7 +128,9 @@ int run_sandboxed(const struct invocation *inv, struct run_request *req, int eve
 	struct report report = { .a = inv->arena };
 	struct run_result result = { 0 };
 	_cleanup_fd_ int fd = -1;
-	struct listener listener = { .events = events, .srt = inv->srt };
+	struct listener listener = { .events = events,
+				     .srt = inv->srt,
+				     .answers = BUF_INIT(ANSWERS_MAX) };
 	int r = open_report(report_path(&inv->options), &fd, e);
 
 	if (r < 0)
@@ -121,9 +141,14 @@ int run_sandboxed(const struct invocation *inv, struct run_request *req, int eve
 	req->tell = tell_denied;
 	req->note = tell_note;
 	req->ctx = &listener;
+	if (inv->options.ask) {
+		req->ask = ask_program;
+		req->heard = hear_program;
+	}
 	r = run_command(req, &result, e);
 	req->report = NULL;
 	req->ctx = NULL;
+	buf_done(&listener.answers);
 	if (r < 0)
 		return r;
 	*ret_status = result.exit_code;
@@ -229,6 +254,8 @@ int cmd_run(const struct invocation *inv, int *ret_status, struct error *e)
 	int r = open_descriptors(inv, &req, &events, e);
 
 	req.owner = events > 0 ? events : 0;
+	if (r == 0 && inv->options.ask && events < 0)
+		r = error_set(e, EINVAL, "--ask needs --events-fd");
 	if (events >= 0)
 		log_level = LOG_QUIET;
 	if (r == 0)

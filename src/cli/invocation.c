@@ -49,7 +49,7 @@ int invocation_inputs(const struct invocation *inv, struct policy_inputs *ret, s
 	struct setting_text *settings = arena_array(inv->arena, o->n_uses + 1, sizeof(*settings));
 	struct inputs_request req = { .settings = o->settings,
 				      .chdir = o->chdir,
-				      .live_network = o->control_fd != NULL,
+				      .live_network = o->control_fd || o->ask,
 				      .options = settings };
 	int r;
 

@@ -70,6 +70,8 @@ const struct option options_table[] = {
 	  .help = "tell denied reads and setuid programs too (every open costs a little more)" },
 	{ 0, "control-fd", "N", GROUP_POLICY, OPTION_TEXT, FIELD(control_fd), .once = true,
 	  .help = "read changes of the network lists from this descriptor: a settings file a line" },
+	{ 0, "ask", NULL, GROUP_POLICY, OPTION_FLAG, FIELD(ask),
+	  .help = "ask about hosts that no rule covers" },
 	{ 0, "events-fd", "N", GROUP_POLICY, OPTION_TEXT, FIELD(events_fd), .once = true,
 	  .help = "for programs: write what happens to this descriptor, as JSON lines, not to stderr" },
 	{ 0, "env-fd", "N", GROUP_POLICY, OPTION_TEXT, FIELD(env_fd), .once = true,
@@ -91,7 +93,6 @@ const struct option options_table[] = {
 	{ 'h', "help", NULL, GROUP_GENERAL, OPTION_FLAG, FIELD(help),
 	  .help = "show this help" },
 	{ 0, "log", "FILE", GROUP_POLICY, OPTION_LATER, .help = NULL },
-	{ 0, "ask", NULL, GROUP_POLICY, OPTION_LATER, .help = NULL },
 };
 /* clang-format on */
 const size_t options_count = ARRAY_LEN(options_table);

@@ -61,7 +61,7 @@ struct options {
 	const char *settings, *chdir, *report, *control_fd, *events_fd, *env_fd;
 	bool json, schema, attack;
 	bool quiet, verbose, debug, help;
-	bool report_reads;
+	bool report_reads, ask;
 };
 
 /* What options_parse() needs to know about the command. */

@@ -5,11 +5,13 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "base/json.h"
+#include "base/text.h"
 
 #define PATIENCE_MS 1000 /* for a reader that is slow; then the line is lost */
 
@@ -67,6 +69,57 @@ void events_denied(int fd, const struct report_entry *entry)
 	begin(&j, "denied");
 	report_write_entry(entry, &j);
 	finish(fd, &j);
+}
+
+void events_ask(int fd, const struct egress_record *r)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(BUF_MAX_TEXT);
+	struct json j = { .out = &b };
+
+	begin(&j, r->kind == EGRESS_ASK ? "ask" : "unask");
+	json_kint(&j, "id", r->id);
+	if (r->kind == EGRESS_ASK) {
+		json_kstring(&j, "host", r->host);
+		json_kint(&j, "port", r->port);
+	}
+	finish(fd, &j);
+}
+
+static void take_answer(const char *line, struct session *s)
+{
+	static const char *const words[] = {
+		[EGRESS_DENY] = " no",
+		[EGRESS_DENY_RUN] = " never",
+		[EGRESS_ALLOW_ONCE] = " once",
+		[EGRESS_ALLOW_RUN] = " run",
+	};
+	size_t digits = strspn(line, "0123456789");
+	uint64_t id = text_leading_u64(line);
+
+	if (digits == 0 || id > UINT32_MAX)
+		return;
+	for (size_t i = 0; i < ARRAY_LEN(words); i++) {
+		if (strcmp(line + digits, words[i]) == 0)
+			session_answer(s, (uint32_t)id, (enum egress_answer)i);
+	}
+}
+
+void events_take_answers(int fd, struct buf *text, struct session *s)
+{
+	char chunk[1024];
+	ssize_t n = recv(fd, chunk, sizeof(chunk), MSG_DONTWAIT);
+	char *end;
+
+	if (n > 0)
+		buf_append(text, chunk, (size_t)n);
+	while (text->len > 0 && (end = memchr(text->data, '\n', text->len))) {
+		size_t used = (size_t)(end - text->data) + 1;
+
+		*end = '\0';
+		take_answer(text->data, s);
+		memmove(text->data, text->data + used, text->len - used);
+		text->len -= used;
+	}
 }
 
 void events_error(int fd, const struct error *e)

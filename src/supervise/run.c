@@ -198,12 +198,28 @@ static void on_control(struct run *run)
 		tell_note(run, e.text);
 }
 
+static void ask(void *ctx, const struct egress_record *r)
+{
+	const struct run *run = ctx;
+
+	run->req->ask(run->req->ctx, run->session, r);
+}
+
+static void on_owner(struct run *run, int events)
+{
+	if (events & POLLIN && run->req->heard)
+		run->req->heard(run->req->ctx, run->session);
+	if (events & (POLLHUP | POLLERR | POLLRDHUP))
+		session_kill(run->session);
+}
+
 static void wait_for_end(struct run *run)
 {
 	struct pollfd fds[] = { { .fd = session_fd(run->session), .events = POLLIN },
 				{ .fd = run->signals, .events = POLLIN },
 				{ .fd = -1, .events = POLLIN },
-				{ .fd = run->req->owner > 0 ? run->req->owner : -1 } };
+				{ .fd = run->req->owner > 0 ? run->req->owner : -1,
+				  .events = run->req->heard ? POLLIN | POLLRDHUP : POLLRDHUP } };
 
 	do {
 		fds[2].fd = run->req->control ? run->req->control->fd : -1;
@@ -214,7 +230,7 @@ static void wait_for_end(struct run *run)
 		if (fds[2].revents)
 			on_control(run);
 		if (fds[3].revents)
-			session_kill(run->session);
+			on_owner(run, fds[3].revents);
 	} while (!session_step(run->session));
 }
 
@@ -223,6 +239,7 @@ static int supervise(struct run *run, const struct run_request *req, const sigse
 {
 	const struct session_hooks hooks = { .note = tell_note,
 					     .denied = tell_denied,
+					     .ask = req->ask ? ask : NULL,
 					     .stopped = follow_stop };
 	struct session_request session = { .policy = req->policy,
 					   .argv = req->argv,

@@ -20,7 +20,14 @@ struct run_request {
 	struct report *report; /* filled in */
 	const char *proxy_program; /* ambit-proxy; needed with network allowlist */
 	bool report_reads; /* watch opens for reading and setuid execs too */
-	int owner; /* when this hangs up, who wanted the run is gone: it ends; 0 = nobody */
+	/*
+	 * When this hangs up, who wanted the run is gone: it ends. When it can be read from,
+	 * `heard` is called. 0 = nobody.
+	 */
+	int owner;
+	void (*heard)(void *ctx, struct session *s);
+	/* EGRESS_ASK and EGRESS_UNASK, for session_answer(); NULL = nobody is asked. */
+	void (*ask)(void *ctx, struct session *s, const struct egress_record *r);
 	struct control *control; /* changes of the network lists; NULL = none */
 	/* Called for the first of each denial, at once; may be NULL. */
 	void (*tell)(void *ctx, const struct report_entry *entry);
