@@ -207,7 +207,7 @@ static void test_scope(void **state)
 static void test_later_is_refused_not_ignored(void **state)
 {
 	struct fixture *f = *state;
-	static const char *const names[] = { "--ask", "--log" };
+	static const char *const names[] = { "--log" };
 
 	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
 		int r = PARSE(f, names[i], "3", "ls");
