@@ -210,7 +210,11 @@ static int explain_connect(const struct question *q, struct answer *ret, struct 
 	} else {
 		ret->rule = "network.allowedDomains";
 		ret->source = "default";
-		ret->reason = "not an allowed domain";
+		ret->reason =
+			net->http_proxy_port || net->socks_proxy_port
+				? "not an allowed domain (the proxy of network.httpProxyPort or "
+				  "socksProxyPort decides for itself)"
+				: "not an allowed domain";
 		ret->hint = hint_option(a, "--allow-domain", host.name);
 	}
 	return 0;

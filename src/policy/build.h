@@ -126,6 +126,12 @@ int rule_expand(struct builder *b, const struct source *s, const char *text, con
 /* The canonical form of an absolute and clean path. */
 const char *rule_resolve(struct builder *b, const char *path, bool *ret_absent);
 
+/* network.c */
+int network_check_proxy_url(const char *text, struct error *e) NODISCARD;
+int network_check_no_proxy(const char *text, struct error *e) NODISCARD;
+void network_add_defaults(struct builder *b);
+int network_finish(struct builder *b, struct error *e) NODISCARD;
+
 /* defaults.c, protect.c */
 void defaults_add_rules(struct builder *b);
 void protect_add_defaults(struct builder *b);

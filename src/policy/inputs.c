@@ -401,12 +401,29 @@ static int gather_files(struct arena *a, const struct inputs_request *o, char *c
 			   &in->project_trusted, e);
 }
 
+/* The first of the variables that is set. */
+static struct inputs_text first_of(char *const *environ_in, const char *a, const char *b)
+{
+	const char *text = inputs_variable(environ_in, a);
+
+	return text ? (struct inputs_text){ text, a }
+		    : (struct inputs_text){ inputs_variable(environ_in, b), b };
+}
+
+static void gather_proxies(char *const *environ_in, struct policy_inputs *in)
+{
+	in->parent_http = first_of(environ_in, "http_proxy", "HTTP_PROXY");
+	in->parent_https = first_of(environ_in, "https_proxy", "HTTPS_PROXY");
+	in->parent_no_proxy = first_of(environ_in, "no_proxy", "NO_PROXY");
+}
+
 int inputs_gather(struct arena *a, const struct inputs_request *o, char *const *environ_in,
 		  struct policy_inputs *ret, struct error *e)
 {
 	struct policy_inputs in = { .view = &path_host_view, .live_network = o->live_network };
 	int r = gather_cwd(a, o, environ_in, &in, e);
 
+	gather_proxies(environ_in, &in);
 	if (r == 0)
 		r = find_home(a, environ_in, &in.home, e);
 	if (r == 0)

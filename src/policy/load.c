@@ -259,6 +259,7 @@ static int apply_defaults(struct builder *b, struct error *e)
 		srt_add_defaults(b);
 	else
 		defaults_add_rules(b);
+	network_add_defaults(b);
 	return 0;
 }
 
@@ -315,44 +316,6 @@ static int apply_all(struct load *l, struct error *e)
 	return r < 0 ? r : apply_settings(l, LAYER_OPTION, e);
 }
 
-/* Asked for just now and without effect: worth a word. */
-static void note_dead_domains(struct builder *b, const struct origin *mode)
-{
-	const struct policy_network *net = &b->p->network;
-
-	for (size_t i = 0; i < net->allowed.n; i++) {
-		const struct host_rule_entry *h = &net->allowed.v[i];
-
-		if (h->origin.layer >= LAYER_ENVIRONMENT && net->mode == NETWORK_NONE)
-			builder_note(b, &h->origin,
-				     "%s is not reachable: network.mode is none (%s)", h->text,
-				     origin_text(b->a, mode));
-	}
-}
-
-static void finish_network(struct builder *b)
-{
-	struct policy_network *net = &b->p->network;
-	struct origin *mode = &b->rows[setting_find("network.mode")].origin;
-
-	if (net->mode == NETWORK_UNSET && net->allowed.n > 0) {
-		net->mode = NETWORK_ALLOWLIST;
-		*mode = net->allowed.v[0].origin;
-	} else if (net->mode == NETWORK_UNSET) {
-		net->mode = b->in->live_network ? NETWORK_ALLOWLIST : NETWORK_NONE;
-	} else {
-		note_dead_domains(b, mode);
-	}
-	for (size_t i = 0; i < net->denied_reasons.n; i++) {
-		const struct env_setting *why = &net->denied_reasons.v[i];
-
-		for (size_t j = 0; j < net->denied.n; j++) {
-			if (strcmp(net->denied.v[j].text, why->name) == 0)
-				net->denied.v[j].reason = why->value;
-		}
-	}
-}
-
 static void finish_excluded(struct builder *b)
 {
 	const struct row_state *on = &b->rows[setting_find("enabled")];
@@ -364,9 +327,11 @@ static void finish_excluded(struct builder *b)
 static int finish(struct builder *b, struct error *e)
 {
 	struct origin *origins = arena_array(b->a, settings_count, sizeof(*origins));
+	int r = network_finish(b, e);
 
+	if (r < 0)
+		return r;
 	finish_excluded(b);
-	finish_network(b);
 	protect_finish(b);
 	if (b->in->srt)
 		srt_finish(b);

@@ -146,6 +146,10 @@ struct policy_inputs {
 	size_t n_settings;
 	const struct view *view;
 	bool live_network; /* the lists may change later: an empty one is an allow list too */
+	/* the caller's own proxies, used where nobody wrote down others; text NULL = none */
+	struct inputs_text {
+		const char *text, *source; /* source: the variable */
+	} parent_http, parent_https, parent_no_proxy;
 };
 
 /*

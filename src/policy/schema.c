@@ -10,8 +10,8 @@
 
 #include "base/json.h"
 #include "base/text.h"
+#include "policy/build.h"
 #include "policy/excluded.h"
-#include "policy/match_host.h"
 #include "policy/policy.h"
 
 #define AT(field) offsetof(struct policy, field)
@@ -44,13 +44,6 @@ static int check_variable(const char *text, struct error *e)
 		if (*c == '=' || *c == ' ')
 			return error_set(e, EINVAL, "\"%s\" is not the name of a variable", text);
 	}
-	return 0;
-}
-
-static int check_proxy_url(const char *text, struct error *e)
-{
-	if (!text_starts(text, "http://") && !text_starts(text, "https://"))
-		return error_set(e, EINVAL, "\"%s\" must begin with http:// or https://", text);
 	return 0;
 }
 
@@ -99,15 +92,15 @@ const struct setting settings_table[] = {
 	{ "network.allowHostPorts", SETTING_PORTS, WIDEN_ADDING, AT(network.host_ports),
 	  .help = "ports on the host's 127.0.0.1 reachable from inside" },
 	{ "network.httpProxyPort", SETTING_PORT, WIDEN_ALWAYS, AT(network.http_proxy_port),
-	  .help = "use this HTTP proxy on the host instead of our own (0 = our own)" },
+	  .help = "port 3128 inside leads to this port of the host, unfiltered (0 = to our own proxy)" },
 	{ "network.socksProxyPort", SETTING_PORT, WIDEN_ALWAYS, AT(network.socks_proxy_port),
-	  .help = "use this SOCKS proxy on the host instead of our own (0 = our own)" },
+	  .help = "port 1080 inside leads to this port of the host, unfiltered (0 = to our own proxy)" },
 	{ "network.parentProxy.http", SETTING_STRING, WIDEN_ALWAYS, AT(network.parent_http),
-	  .check = check_proxy_url, .help = "proxy through which plain HTTP leaves" },
+	  .check = network_check_proxy_url, .help = "proxy through which plain HTTP leaves (default: http_proxy)" },
 	{ "network.parentProxy.https", SETTING_STRING, WIDEN_ALWAYS, AT(network.parent_https),
-	  .check = check_proxy_url, .help = "proxy through which TLS leaves" },
+	  .check = network_check_proxy_url, .help = "proxy through which everything else leaves (default: https_proxy, then the other)" },
 	{ "network.parentProxy.noProxy", SETTING_STRING, WIDEN_ALWAYS, AT(network.parent_no_proxy),
-	  .help = "hosts reached without the parent proxy, comma-separated" },
+	  .check = network_check_no_proxy, .help = "hosts reached without the parent proxy, comma-separated (default: no_proxy)" },
 	{ "network.tlsTerminate", SETTING_REFUSED, WIDEN_NEUTRAL, 0,
 	  .help = "TLS is not opened by this sandbox" },
 	{ "network.mitmProxy", SETTING_REFUSED, WIDEN_NEUTRAL, 0,

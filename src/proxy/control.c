@@ -160,6 +160,10 @@ static int on_forward(struct proxy *p, struct message *m, const char *arg, struc
 	r = listener_add(p, LISTENER_FORWARD, owner_of(p, arg + n), &m->fd, e);
 	if (r < 0)
 		return r;
+	arg += n + (arg[n] == ' ');
+	arg += strcspn(arg, " ");
+	text_copy(p->listeners->rule, sizeof(p->listeners->rule),
+		  *arg ? arg + 1 : "network.allowHostPorts");
 	p->listeners->forward = address;
 	p->listeners->forward_port = port;
 	return 0;

@@ -183,7 +183,7 @@ static void accept_plain(struct proxy *p, const struct listener *l, int fd)
 	if (!c)
 		return;
 	if (l->kind == LISTENER_FORWARD) {
-		conn_set_target(p, c, &l->forward, l->forward_port, "network.allowHostPorts");
+		conn_set_target(p, c, &l->forward, l->forward_port, l->rule);
 		dial_direct(p, c, &l->forward, 1, l->forward_port);
 	}
 	conn_advance(p, c);

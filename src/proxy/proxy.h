@@ -39,6 +39,7 @@ struct listener {
 	int fd;
 	bool paused;
 	struct host forward; /* LISTENER_FORWARD */
+	char rule[32]; /* the same: the setting it comes from */
 	uint16_t forward_port; /* LISTENER_FORWARD outside, LISTENER_PUBLISH inside */
 };
 

@@ -365,8 +365,6 @@ static int refuse_unavailable(const struct policy *p, struct error *e)
 		const char *key;
 	} missing[] = {
 		{ l->output, "limits.output" },
-		{ p->network.http_proxy_port, "network.httpProxyPort" },
-		{ p->network.socks_proxy_port, "network.socksProxyPort" },
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(missing); i++) {

@@ -56,6 +56,7 @@ struct plan {
 	bool new_net; /* a network namespace of its own, with nothing but lo */
 	uint16_t *host_ports; /* of 127.0.0.1 outside, reachable at the same place inside */
 	size_t n_host_ports;
+	uint16_t http_proxy, socks_proxy; /* of the host, in place of ambit-proxy's; 0 = none */
 	struct plan_port *publish; /* ports inside, reachable on loopback outside */
 	size_t n_publish;
 	bool egress; /* everything that leaves ends at ambit-proxy */

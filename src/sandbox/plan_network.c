@@ -58,6 +58,33 @@ static int compile_published(struct compiler *c)
 	return 0;
 }
 
+/* Proxies of the user's: what is lost by them is said at every start. */
+static void compile_external(struct compiler *c)
+{
+	const struct policy_network *net = &c->p->network;
+	const struct {
+		uint16_t port, *to;
+		const char *key, *who;
+	} rows[] = {
+		{ net->http_proxy_port, &c->plan->http_proxy, "network.httpProxyPort",
+		  "HTTP_PROXY and the like" },
+		{ net->socks_proxy_port, &c->plan->socks_proxy, "network.socksProxyPort",
+		  "ALL_PROXY and the like" },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		if (!rows[i].port)
+			continue;
+		*rows[i].to = rows[i].port;
+		ARENA_PUSH(c->a, c->plan->notes.v, c->plan->notes.n)->text =
+			arena_printf(c->a,
+				     "not enforced: the network lists, for what programs send by "
+				     "%s to the proxy "
+				     "at 127.0.0.1:%u of the host (%s); that proxy alone decides",
+				     rows[i].who, rows[i].port, rows[i].key);
+	}
+}
+
 int plan_compile_network(struct compiler *c)
 {
 	const struct policy_network *net = &c->p->network;
@@ -70,6 +97,8 @@ int plan_compile_network(struct compiler *c)
 	plan->egress = plan->new_net && (net->mode == NETWORK_ALLOWLIST || net->host_ports.n);
 	for (size_t i = 0; plan->egress && i < net->host_ports.n; i++)
 		*ARENA_PUSH(c->a, plan->host_ports, plan->n_host_ports) = net->host_ports.v[i].port;
+	if (net->mode == NETWORK_ALLOWLIST)
+		compile_external(c);
 	r = compile_published(c);
 	if (r < 0)
 		return r;

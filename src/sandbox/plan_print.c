@@ -23,6 +23,12 @@ static void print_ports(const struct plan *plan, struct buf *out)
 	for (size_t i = 0; i < plan->n_host_ports; i++)
 		buf_printf(out, "host port   127.0.0.1:%u inside: the same of the host\n",
 			   plan->host_ports[i]);
+	if (plan->http_proxy)
+		buf_printf(out, "HTTP proxy  127.0.0.1:%u of the host, which decides itself\n",
+			   plan->http_proxy);
+	if (plan->socks_proxy)
+		buf_printf(out, "SOCKS proxy 127.0.0.1:%u of the host, which decides itself\n",
+			   plan->socks_proxy);
 }
 
 void plan_print(const struct plan *plan, struct buf *out)
@@ -116,6 +122,10 @@ static void print_ports_json(struct json *j, const struct plan *plan)
 	for (size_t i = 0; i < plan->n_host_ports; i++)
 		json_int(j, plan->host_ports[i]);
 	json_end_array(j);
+	if (plan->http_proxy)
+		json_kint(j, "httpProxyPort", plan->http_proxy);
+	if (plan->socks_proxy)
+		json_kint(j, "socksProxyPort", plan->socks_proxy);
 }
 
 void plan_print_json(const struct plan *plan, struct buf *out)

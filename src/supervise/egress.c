@@ -67,8 +67,9 @@ static int write_config(struct buf *b, const struct policy *p, bool ask)
 		buf_printf(b, "denyAddress %s\n", n->denied_resolved.v[i].text);
 	if (n->parent_http)
 		buf_printf(b, "parentHttp %s\n", n->parent_http);
-	if (n->parent_https)
-		buf_printf(b, "parentHttps %s\n", n->parent_https);
+	if (n->parent_https || n->parent_http)
+		buf_printf(b, "parentHttps %s\n",
+			   n->parent_https ? n->parent_https : n->parent_http);
 	if (n->parent_no_proxy)
 		buf_printf(b, "noProxy %s\n", n->parent_no_proxy);
 	return b->overflow ? -EFBIG : 0;
@@ -111,10 +112,17 @@ static int send_listener(const struct egress *x, const struct egress_user *u,
 		[EGRESS_SEED] = "seed connect",
 		[EGRESS_SEED_LISTENER] = "seed accept",
 	};
-	char text[64];
+	const struct policy_network *net = &x->setup.policy->network;
+	char text[96];
 
 	_Static_assert(ARRAY_LEN(words) == EGRESS_ROLE_MAX_, "a word for each role");
-	if (l->role > EGRESS_FORWARD && l->role <= EGRESS_FORWARD + UINT16_MAX)
+	if (l->role == EGRESS_HTTP && net->http_proxy_port)
+		(void)snprintf(text, sizeof(text), "forward 127.0.0.1:%u %u network.httpProxyPort",
+			       net->http_proxy_port, u->id);
+	else if (l->role == EGRESS_SOCKS && net->socks_proxy_port)
+		(void)snprintf(text, sizeof(text), "forward 127.0.0.1:%u %u network.socksProxyPort",
+			       net->socks_proxy_port, u->id);
+	else if (l->role > EGRESS_FORWARD && l->role <= EGRESS_FORWARD + UINT16_MAX)
 		(void)snprintf(text, sizeof(text), "forward 127.0.0.1:%d %u",
 			       l->role - EGRESS_FORWARD, u->id);
 	else if (l->role > EGRESS_PUBLISH && l->role <= EGRESS_PUBLISH + UINT16_MAX)

@@ -515,6 +515,68 @@ static void test_shipped_profiles(void **state)
 	assert_unwritable(f, "home/.claude/hooks/x");
 }
 
+/*
+ * Proxies: of the caller's environment, and in place of ours.
+ */
+
+static void test_proxies_of_the_environment(void **state)
+{
+	struct fixture *f = *state;
+
+	f->in.parent_http = (struct inputs_text){ "proxy.test:3128", "http_proxy" };
+	f->in.parent_https = (struct inputs_text){ "socks5://proxy.test", "HTTPS_PROXY" };
+	f->in.parent_no_proxy = (struct inputs_text){ "a.test,10.0.0.0/8", "no_proxy" };
+	fixture_load(f);
+	assert_string_equal(f->p->network.parent_http, "http://proxy.test:3128");
+	assert_string_equal(origin_of(f, "network.parentProxy.http"), "http_proxy");
+	assert_null(f->p->network.parent_https);
+	assert_string_equal(f->p->network.parent_no_proxy, "a.test,10.0.0.0/8");
+	assert_int_equal(f->p->notes.n, 0); /* nothing leaves */
+	/* what was written down for ambit counts more */
+	fixture_user(f, "network: {allowedDomains: [a.test], "
+			"parentProxy: {http: 'http://other.test', noProxy: b.test}}");
+	fixture_load(f);
+	assert_string_equal(f->p->network.parent_http, "http://other.test");
+	assert_string_equal(f->p->network.parent_no_proxy, "b.test");
+	assert_one_note(f, "HTTPS_PROXY: not used: allowed hosts are reached directly");
+}
+
+static void test_a_proxy_in_place_of_ours(void **state)
+{
+	struct fixture *f = *state;
+
+	fixture_option(f, "network.httpProxyPort", "8080");
+	fixture_load(f);
+	assert_int_equal(f->p->network.mode, NETWORK_ALLOWLIST);
+	assert_string_equal(origin_of(f, "network.mode"), "--option");
+	fixture_option(f, "network.mode", "none");
+	fixture_load(f);
+	assert_int_equal(f->p->network.mode, NETWORK_NONE);
+}
+
+static void test_a_proxy_in_place_of_ours_breaks_no_managed_rule(void **state)
+{
+	static const char *const managed[] = {
+		"network: {mode: allowlist}",
+		"network: {deniedDomains: [evil.test]}",
+		"locked: [network.allowedDomains]",
+	};
+	struct fixture *f = *state;
+
+	fixture_option(f, "network.socksProxyPort", "1080");
+	for (size_t i = 0; i < ARRAY_LEN(managed); i++) {
+		fixture_managed(f, managed[i]);
+		fixture_fails(f,
+			      arena_printf(f->a,
+					   "--option: a proxy in place of ambit's is refused: the "
+					   "network rules of the managed settings, "
+					   "@/managed.yaml:1, would not hold for it"));
+	}
+	fixture_managed(f, "network: {mode: allowlist, socksProxyPort: 1080}");
+	f->in.n_settings = 0;
+	fixture_load(f); /* who made the rules may do so */
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -539,6 +601,9 @@ int main(void)
 		policy_test(test_profile_of_untrusted_project),
 		policy_test(test_option_profile_narrows_files),
 		policy_test(test_shipped_profiles),
+		policy_test(test_proxies_of_the_environment),
+		policy_test(test_a_proxy_in_place_of_ours),
+		policy_test(test_a_proxy_in_place_of_ours_breaks_no_managed_rule),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

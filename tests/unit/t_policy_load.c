@@ -28,13 +28,13 @@ static void test_json_with_comments(void **state)
 	fixture_only(f, "// comment with a \"quote\n"
 			"{ /* { */ \"network\": { // it's\n"
 			"\t\"allowedDomains\": [\"a.example\", \"b.example\",], # don't\n"
-			"    \"parentProxy\": {\"http\": \"http://p.example/*x*/\"}\n"
+			"    \"parentProxy\": {\"noProxy\": \"p.example/*x*/\"}\n"
 			"  },\"enabled\":true,\"limits\":{\"memory\":\"1g\"}}\n");
 	fixture_load(f);
 	assert_int_equal(f->p->network.allowed.n, 2);
 	assert_string_equal(f->p->network.allowed.v[1].text, "b.example");
 	/* comments inside strings are text */
-	assert_string_equal(f->p->network.parent_http, "http://p.example/*x*/");
+	assert_string_equal(f->p->network.parent_no_proxy, "p.example/*x*/");
 	assert_int_equal(f->p->limits.memory, 1 << 30);
 	/* the comment above did not shift anything */
 	assert_int_equal(f->p->network.allowed.v[1].origin.line, 3);
@@ -165,8 +165,18 @@ static void test_type_errors(void **state)
 		  "1:37: network.deniedResolvedAddresses: \"a.example\" is not an address or "
 		  "network" },
 		{ "network: {parentProxy: {http: 'socks://x'}}",
-		  "1:31: network.parentProxy.http: \"socks://x\" must begin with http:// or "
-		  "https://" },
+		  "1:31: network.parentProxy.http: \"socks://x\" must begin with http://" },
+		{ "network: {parentProxy: {https: 'https://x'}}",
+		  "1:32: network.parentProxy.https: \"https://x\": a proxy that is itself reached "
+		  "by "
+		  "TLS cannot be used" },
+		{ "network: {parentProxy: {http: 'http://x/y'}}",
+		  "1:31: network.parentProxy.http: \"http://x/y\" must be http://HOST:PORT and no "
+		  "more" },
+		{ "network: {parentProxy: {http: \"http://x\\nallow evil.test\"}}",
+		  "1:31: network.parentProxy.http: a URL has no blanks" },
+		{ "network: {parentProxy: {noProxy: \"x\\nallow evil.test\"}}",
+		  "1:34: network.parentProxy.noProxy: must be one line" },
 		{ "locked: [enabled]", "1:9: locked: only the managed settings can lock" },
 	};
 

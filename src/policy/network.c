@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the network settings mean together: the mode that follows from them, the proxy that the
+ * caller's own variables name, and whether a proxy of the user's may stand where ours judges.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "policy/build.h"
+
+static struct row_state *row_of(const struct builder *b, const char *key)
+{
+	return &b->rows[setting_find(key)];
+}
+
+/* "http://[user:password@]host[:port][/]": what ambit-proxy can use. */
+int network_check_proxy_url(const char *text, struct error *e)
+{
+	const char *authority = text + strlen("http://"), *slash, *at;
+	struct host_rule rule;
+	char host[HOST_NAME_MAX_LEN + 16];
+
+	if (text[strcspn(text, " \t\r\n")])
+		return error_set(e, EINVAL, "a URL has no blanks");
+	if (text_starts(text, "https://"))
+		return error_set(e, EINVAL,
+				 "\"%s\": a proxy that is itself reached by TLS cannot be used",
+				 text);
+	if (!text_starts(text, "http://"))
+		return error_set(e, EINVAL, "\"%s\" must begin with http://", text);
+	slash = authority + strcspn(authority, "/");
+	at = memrchr(authority, '@', (size_t)(slash - authority));
+	if (at)
+		authority = at + 1;
+	if ((*slash && slash[1]) || (size_t)(slash - authority) >= sizeof(host))
+		return error_set(e, EINVAL, "\"%s\" must be http://HOST:PORT and no more", text);
+	memcpy(host, authority, (size_t)(slash - authority));
+	host[slash - authority] = '\0';
+	if (host_rule_parse(host, false, &rule, e) < 0)
+		return error_wrap(e, "\"%s\"", text);
+	if (rule.type != HOST_RULE_EXACT)
+		return error_set(e, EINVAL, "\"%s\" names no single host", text);
+	return 0;
+}
+
+int network_check_no_proxy(const char *text, struct error *e)
+{
+	return text[strcspn(text, "\r\n")] ? error_set(e, EINVAL, "must be one line") : 0;
+}
+
+/* The caller's own way out: below everything that anybody wrote down for ambit. */
+void network_add_defaults(struct builder *b)
+{
+	const struct policy_inputs *in = b->in;
+	const struct {
+		const struct inputs_text *from;
+		const char *key;
+		const char **to;
+		int (*check)(const char *, struct error *);
+	} rows[] = {
+		{ &in->parent_http, "network.parentProxy.http", &b->p->network.parent_http,
+		  network_check_proxy_url },
+		{ &in->parent_https, "network.parentProxy.https", &b->p->network.parent_https,
+		  network_check_proxy_url },
+		{ &in->parent_no_proxy, "network.parentProxy.noProxy",
+		  &b->p->network.parent_no_proxy, network_check_no_proxy },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct origin o = { .layer = LAYER_DEFAULT, .name = rows[i].from->source };
+		const char *text = rows[i].from->text;
+
+		if (!text)
+			continue;
+		if (rows[i].check == network_check_proxy_url && !strstr(text, "://"))
+			text = arena_printf(b->a, "http://%s", text);
+		if (rows[i].check(text, NULL) < 0)
+			continue; /* a kind that we cannot use: network_finish() says so */
+		*rows[i].to = text;
+		row_of(b, rows[i].key)->origin = o;
+	}
+}
+
+static void note_unused_variables(struct builder *b)
+{
+	const struct inputs_text *const from[] = { &b->in->parent_http, &b->in->parent_https };
+	const char *const used[] = { b->p->network.parent_http, b->p->network.parent_https };
+
+	for (size_t i = 0; i < ARRAY_LEN(from); i++) {
+		struct origin o = { .layer = LAYER_ENVIRONMENT, .name = from[i]->source };
+
+		if (from[i]->text && !used[i] && b->p->network.mode == NETWORK_ALLOWLIST)
+			builder_note(b, &o,
+				     "not used: allowed hosts are reached directly, since only "
+				     "http:// proxies can be used");
+	}
+}
+
+/* Asked for just now and without effect: worth a word. */
+static void note_dead_domains(struct builder *b, const struct origin *mode)
+{
+	const struct policy_network *net = &b->p->network;
+
+	for (size_t i = 0; i < net->allowed.n; i++) {
+		const struct host_rule_entry *h = &net->allowed.v[i];
+
+		if (h->origin.layer >= LAYER_ENVIRONMENT && net->mode == NETWORK_NONE)
+			builder_note(b, &h->origin,
+				     "%s is not reachable: network.mode is none (%s)", h->text,
+				     origin_text(b->a, mode));
+	}
+}
+
+/* A proxy of the user's in place of ours; NULL = none. */
+static const struct row_state *external_proxy(const struct builder *b)
+{
+	const struct policy_network *net = &b->p->network;
+
+	if (net->http_proxy_port)
+		return row_of(b, "network.httpProxyPort");
+	return net->socks_proxy_port ? row_of(b, "network.socksProxyPort") : NULL;
+}
+
+/*
+ * What goes through it is not judged by us, so the managed file's network rules would not hold.
+ */
+static int check_external_proxy(const struct builder *b, struct error *e)
+{
+	const char *const keys[] = { "network.mode", "network.allowedDomains",
+				     "network.deniedDomains" };
+	const struct row_state *port = external_proxy(b);
+	const struct host_rules *denied = &b->p->network.denied;
+	const struct origin *by = NULL;
+
+	if (!port || port->origin.layer <= LAYER_MANAGED)
+		return 0;
+	for (size_t i = 0; i < ARRAY_LEN(keys) && !by; i++) {
+		const struct row_state *row = row_of(b, keys[i]);
+
+		by = row->locked ? &row->locked_origin : row->managed ? &row->managed_origin : NULL;
+	}
+	for (size_t i = 0; i < denied->n && !by; i++)
+		by = denied->v[i].locked ? &denied->v[i].origin : NULL;
+	if (!by)
+		return 0;
+	return error_set(e, EPERM,
+			 "%s: a proxy in place of ambit's is refused: the network rules of the "
+			 "managed settings, %s, would not hold for it",
+			 origin_text(b->a, &port->origin), origin_text(b->a, by));
+}
+
+static void choose_mode(struct builder *b)
+{
+	struct policy_network *net = &b->p->network;
+	struct origin *mode = &row_of(b, "network.mode")->origin;
+	const struct row_state *port = external_proxy(b);
+
+	if (net->mode != NETWORK_UNSET) {
+		note_dead_domains(b, mode);
+		return;
+	}
+	net->mode =
+		net->allowed.n || port || b->in->live_network ? NETWORK_ALLOWLIST : NETWORK_NONE;
+	if (net->allowed.n)
+		*mode = net->allowed.v[0].origin;
+	else if (port)
+		*mode = port->origin;
+}
+
+static void give_reasons(struct policy_network *net)
+{
+	for (size_t i = 0; i < net->denied_reasons.n; i++) {
+		const struct env_setting *why = &net->denied_reasons.v[i];
+
+		for (size_t j = 0; j < net->denied.n; j++) {
+			if (strcmp(net->denied.v[j].text, why->name) == 0)
+				net->denied.v[j].reason = why->value;
+		}
+	}
+}
+
+int network_finish(struct builder *b, struct error *e)
+{
+	choose_mode(b);
+	note_unused_variables(b);
+	give_reasons(&b->p->network);
+	return b->p->network.mode == NETWORK_ALLOWLIST ? check_external_proxy(b, e) : 0;
+}
