@@ -345,8 +345,12 @@ static void leave_terminal(void)
 {
 	_cleanup_fd_ int tty = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY);
 
-	if (tty >= 0 && getsid(0) != getpid())
-		(void)ioctl(tty, TIOCNOTTY);
+	if (tty < 0)
+		return;
+	/* as the leader of a session we would hear of it ourselves */
+	(void)signal(SIGHUP, SIG_IGN);
+	(void)ioctl(tty, TIOCNOTTY);
+	(void)signal(SIGHUP, SIG_DFL);
 }
 
 int mcp_serve(const struct mcp_serve *req, struct error *e)
@@ -361,10 +365,10 @@ int mcp_serve(const struct mcp_serve *req, struct error *e)
 			      .out = FRAME_OUT_INIT,
 			      .log = SEVERITY_NONE,
 			      .unsandboxed = req->unsandboxed };
+	leave_terminal();
 	l.signals = take_signals(s, e);
 	if (l.signals < 0)
 		return l.signals;
-	leave_terminal();
 	(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 	find_languages(s);
 	ask_first(s);

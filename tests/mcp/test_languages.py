@@ -1,0 +1,313 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every language runs what a model would write, and holds what it should not do."""
+import json
+import os
+import shutil
+import socket
+import threading
+
+import pytest
+from ambit_test import skip_impossible, whos
+from mcp_client import text
+from npm_cache import node22
+
+# language: (program, hello, what execute_file does, line 2 fails)
+LANGUAGES = {
+    "javascript": ("node", "console.log('hi', await Promise.resolve(6*7), typeof require('fs'))",
+                   "hi 42 object\n", "console.log(FILE_CONTENT.length, file_path)"),
+    "typescript": (None, "const x: number = 6*7; console.log('hi', x, await Promise.resolve('p'))",
+                   "hi 42 p\n", "const n: number = FILE_CONTENT.length; console.log(n, file_path)"),
+    "python": ("python3", "print('hi', 6*7)", "hi 42\n", "print(len(FILE_CONTENT), file_path)"),
+    "shell": ("bash", "echo hi $((6*7))", "hi 42\n", 'echo "${#FILE_CONTENT} $file_path"'),
+    "ruby": ("ruby", "puts \"hi #{6*7}\"", "hi 42\n", 'puts "#{FILE_CONTENT.length} #{file_path}"'),
+    "go": ("go", 'fmt.Println("hi", strings.Repeat("4", 1)+"2")', "hi 42\n",
+           "fmt.Println(len(FILE_CONTENT), FILE_CONTENT_PATH)"),
+    "rust": ("rustc", 'println!("hi {}", 6*7);', "hi 42\n",
+             'println!("{} {}", file_content.len(), file_path);'),
+    "php": ("php", 'echo "hi ", 6*7, "\\n";', "hi 42\n",
+            'echo strlen($FILE_CONTENT), " $file_path\\n";'),
+    "perl": ("perl", 'print "hi ", 6*7, "\\n";', "hi 42\n",
+             'print length($FILE_CONTENT), " $file_path\\n";'),
+    "r": ("Rscript", "cat('hi', 6*7, '\\n')", "hi 42 \n",
+          "cat(nchar(FILE_CONTENT), file_path, sep=' '); cat('\\n')"),
+    "elixir": ("elixir", 'IO.puts "hi #{6*7}"', "hi 42\n",
+               'IO.puts "#{String.length(file_content)} #{file_path}"'),
+    "csharp": ("dotnet-script", 'Console.WriteLine("hi " + 6*7);', "hi 42\n",
+               'Console.WriteLine(FILE_CONTENT.Length + " " + file_path);'),
+}
+SLOW = 120000  # ms; compilers on a busy machine
+
+
+@pytest.fixture
+def speak(request, boxes, serve):
+    """speak(language) -> a server that can run it, or a skip that says what is missing."""
+    def start(language, who="user", *options, **kw):
+        box = boxes(who)
+        program = LANGUAGES[language][0]
+        if program is None:
+            box.env["PATH"] = f"{node22().parent}:{box.env['PATH']}"
+        elif not shutil.which(program, path=box.env["PATH"]):
+            skip_impossible(f"{language}: {program} is not installed")
+        s = serve(box, *options, **kw)
+        s.box = box
+        return s
+    return start
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_runs(speak, language):
+    s = speak(language)
+    _, hello, out, over_file = LANGUAGES[language]
+    assert language in s.ask("tools/list")["tools"][0]["inputSchema"]["properties"]["language"]["enum"]
+    r = s.tool("execute", language=language, code=hello, timeout=SLOW)
+    assert r["structuredContent"]["stdout"] == out, text(r)
+    assert not r["structuredContent"]["blocked"] or language == "go", text(r)
+    s.box.write("ws/data file.txt", "x" * 1000)
+    r = s.tool("execute_file", path="data file.txt", language=language, code=over_file, timeout=SLOW)
+    assert r["structuredContent"]["stdout"] == f"1000 {s.box.ws}/data file.txt\n", text(r)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_failure_is_a_failure(speak, language):
+    s = speak(language)
+    r = s.tool("execute", language=language, code="this is )( no program", timeout=SLOW)
+    assert r["isError"] and r["structuredContent"]["exitCode"] != 0
+    assert r["structuredContent"]["stderr"] or r["structuredContent"]["stdout"]
+
+
+@pytest.mark.parametrize("language, code, line", [
+    ("javascript", "const a = 1;\nthrow new Error('boom')", "main.cjs:2"),
+    ("python", "a = 1\nraise ValueError('boom')", 'main.py", line 2'),
+    ("shell", "true\nnot-a-command-at-all", "main.sh: line 2"),
+    ("ruby", "a = 1\nraise 'boom'", "main.rb:2"),
+    ("php", "$a = 1;\nthrow new Exception('boom');", "main.php:2"),
+    ("perl", "my $a = 1;\ndie 'boom'", "main.pl line 2"),
+    ("go", "fmt.Println(1)\npanic(\"boom\")", "main.go:2"),
+    ("rust", "let a = 1;\npanic!(\"boom {}\", a);", "main.rs:2"),
+])
+def test_lines_in_errors_are_the_models_own(speak, language, code, line):
+    r = speak(language).tool("execute", language=language, code=code, timeout=SLOW)
+    assert r["isError"]
+    assert line in r["structuredContent"]["stderr"] + r["structuredContent"]["stdout"], text(r)
+
+
+@pytest.mark.parametrize("language, code, out", [
+    ("javascript", "import fs from 'node:fs';\nimport {x} from './m.mjs';\nconsole.log(x, typeof fs)",
+     "7 object\n"),
+    ("javascript", "console.log(require('thing'), require('./own.js'))", "thing own\n"),
+    ("javascript", "#!/usr/bin/env node\nconsole.log('hi')", "hi\n"),
+    ("javascript", "console.log((await import('node:path')).sep)", "/\n"),
+    ("typescript", "import {x} from './m.mjs';\nenum_: { const y: string = 'y'; console.log(x, y) }",
+     "7 y\n"),
+    ("python", "import own\nprint(own.x)", "7\n"),
+    ("python", "import os; print(os.getcwd().endswith('/ws'))", "True\n"),
+    ("php", "<?php echo 'hi';", "hi"),
+    ("go", "package main\n\nimport \"fmt\"\n\nfunc main() { fmt.Println(\"whole\") }", "whole\n"),
+    ("go", "import (\n\t\"fmt\"\n)\n\nfmt.Println(\"imports\")", "imports\n"),
+    ("go", "func main() { fmt.Println(\"only main\") }", "only main\n"),
+    ("rust", "fn main() { println!(\"whole\"); }", "whole\n"),
+    ("ruby", "require 'json'; puts JSON.dump([1])", "[1]\n"),
+    ("shell", "for i in {1..3}; do printf %s $i; done", "123"),
+])
+def test_as_models_write_it(speak, language, code, out):
+    s = speak(language)
+    s.box.write("ws/m.mjs", "export const x = 7;\n")
+    s.box.write("ws/own.js", "module.exports = 'own';\n")
+    s.box.write("ws/own.py", "x = 7\n")
+    s.box.write("ws/node_modules/thing/index.js", "module.exports = 'thing';\n")
+    r = s.tool("execute", language=language, code=code, timeout=SLOW)
+    assert r["structuredContent"]["stdout"] == out, text(r)
+
+
+def test_missing_language_says_what_there_is(boxes, serve):
+    box = boxes("user")
+    bin = box.mkdir("bin")
+    for program in ("bash", "env"):
+        (bin / program).symlink_to(shutil.which(program))
+    s = serve(box, env={"PATH": str(bin)})
+    tool = s.ask("tools/list")["tools"][0]
+    assert tool["inputSchema"]["properties"]["language"]["enum"] == ["shell"]
+    assert "Languages here: shell." in tool["description"]
+    r = s.tool("execute", language="python", code="1")
+    assert r["isError"] and "python3 is not installed" in text(r) and "Languages here: shell" in text(r)
+
+
+# --- hostile ------------------------------------------------------------------------------------
+
+# What each language does against us. %(home)s: the home, %(port)s: a listener outside.
+HOSTILE = {
+    "python": {
+        "read": "print(open('%(home)s/.ssh/id_rsa').read())",
+        "write": "open('%(home)s/planted', 'w').write('x')",
+        "connect": "import socket; socket.create_connection(('127.0.0.1', %(port)s), 3); print('in')",
+        "fork": "import os, time\nfor _ in range(20):\n  if os.fork() == 0: os.setsid(); time.sleep(300)",
+        "deaf": "import signal, time; [signal.signal(s, signal.SIG_IGN) for s in (1, 2, 15)]; time.sleep(300)",
+        "closed": "import os, time; os.close(1); os.close(2); time.sleep(0.2)",
+        "loud": "import sys\nwhile True: sys.stdout.write('x' * 65536)",
+    },
+    "shell": {
+        "read": "cat %(home)s/.ssh/id_rsa",
+        "write": "echo x > %(home)s/planted",
+        "connect": "exec 3<>/dev/tcp/127.0.0.1/%(port)s && echo in",
+        "fork": "for i in $(seq 20); do setsid sleep 300 & done",
+        "deaf": "trap '' TERM INT HUP; while :; do sleep 1; done",
+        "closed": "exec >&- 2>&-; sleep 0.2",
+        "loud": "yes xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
+    },
+    "javascript": {
+        "read": "console.log(require('fs').readFileSync('%(home)s/.ssh/id_rsa', 'utf8'))",
+        "write": "require('fs').writeFileSync('%(home)s/planted', 'x')",
+        "connect": "await new Promise((y, n) => require('net').connect(%(port)s, '127.0.0.1', y).on('error', n)); console.log('in'); process.exit()",
+        "fork": "for (let i = 0; i < 20; i++) require('child_process').spawn('sleep', ['300'], {detached: true, stdio: 'ignore'}).unref()",
+        "deaf": "for (const s of ['SIGTERM', 'SIGINT', 'SIGHUP']) process.on(s, () => {}); setTimeout(() => {}, 300000)",
+        "closed": "require('fs').closeSync(1); await new Promise(y => setTimeout(y, 200))",
+        "loud": "const b = 'x'.repeat(65536); for (;;) require('fs').writeSync(1, b)",
+    },
+    "perl": {
+        "read": "open my $f, '<', '%(home)s/.ssh/id_rsa' or die; print <$f>;",
+        "write": "open my $f, '>', '%(home)s/planted' or die; print $f 'x';",
+        "connect": "use IO::Socket::INET; IO::Socket::INET->new(PeerAddr => '127.0.0.1:%(port)s') or die; print 'in';",
+        "fork": "for (1..20) { if (!fork) { sleep 300; exit } }",
+        "deaf": "$SIG{$_} = 'IGNORE' for qw(TERM INT HUP); sleep 300;",
+        "closed": "close STDOUT; close STDERR; select undef, undef, undef, 0.2;",
+        "loud": "print 'x' x 65536 while 1;",
+    },
+    "ruby": {
+        "read": "puts File.read('%(home)s/.ssh/id_rsa')",
+        "write": "File.write('%(home)s/planted', 'x')",
+        "connect": "require 'socket'; TCPSocket.new('127.0.0.1', %(port)s); puts 'in'",
+        "fork": "20.times { fork { Process.setsid; sleep 300 } }",
+        "deaf": "%%w[TERM INT HUP].each { |s| trap(s, 'IGNORE') }; sleep 300",
+        "closed": "STDOUT.close; STDERR.close; sleep 0.2",
+        "loud": "loop { print 'x' * 65536 }",
+    },
+    "php": {
+        "read": "echo file_get_contents('%(home)s/.ssh/id_rsa') or exit(1);",
+        "write": "file_put_contents('%(home)s/planted', 'x') or exit(1);",
+        "connect": "fsockopen('127.0.0.1', %(port)s) or exit(1); echo 'in';",
+        "fork": "for ($i = 0; $i < 20; $i++) exec('setsid sleep 300 >/dev/null 2>&1 &');",
+        "deaf": "sleep(300);",
+        "closed": "fclose(STDOUT); fclose(STDERR); usleep(200000);",
+        "loud": "while (true) echo str_repeat('x', 65536);",
+    },
+    "r": {
+        "read": "cat(readLines('%(home)s/.ssh/id_rsa'))",
+        "write": "cat('x', file='%(home)s/planted')",
+        "connect": "socketConnection('127.0.0.1', %(port)s, timeout=3); cat('in')",
+        "fork": "for (i in 1:20) system('setsid sleep 300 &')",
+        "deaf": "Sys.sleep(300)",
+        "closed": "system('true'); invisible(0)",
+        "loud": "while (TRUE) cat(strrep('x', 65536))",
+    },
+    "elixir": {
+        "read": "IO.puts File.read!(\"%(home)s/.ssh/id_rsa\")",
+        "write": "File.write!(\"%(home)s/planted\", \"x\")",
+        "connect": "{:ok, _} = :gen_tcp.connect({127,0,0,1}, %(port)s, [], 3000); IO.puts \"in\"",
+        "fork": "for _ <- 1..20, do: System.cmd(\"sh\", [\"-c\", \"setsid sleep 300 >/dev/null 2>&1 &\"])",
+        "deaf": "Process.sleep(300000)",
+        "closed": "Process.sleep(200)",
+        "loud": "Stream.repeatedly(fn -> IO.write(String.duplicate(\"x\", 65536)) end) |> Stream.run()",
+    },
+    "go": {
+        "read": 'b, err := os.ReadFile("%(home)s/.ssh/id_rsa"); if err != nil { panic(err) }; fmt.Println(string(b))',
+        "write": 'if err := os.WriteFile("%(home)s/planted", nil, 0644); err != nil { panic(err) }',
+        "connect": 'if _, err := net.Dial("tcp", "127.0.0.1:%(port)s"); err != nil { panic(err) }; fmt.Println("in")',
+        "fork": 'for i := 0; i < 20; i++ { exec.Command("setsid", "sleep", "300").Start() }',
+        "deaf": "time.Sleep(300 * time.Second)",
+        "closed": "os.Stdout.Close(); os.Stderr.Close()",
+        "loud": 's := strings.Repeat("x", 65536); for { fmt.Print(s) }',
+    },
+}
+
+
+@pytest.fixture
+def outside():
+    """A listener on the host's loopback; .reached says whether anybody came."""
+    class Outside:
+        reached = False
+    listener = socket.create_server(("127.0.0.1", 0))
+    o = Outside()
+    o.port = listener.getsockname()[1]
+
+    def accept():
+        try:
+            while True:
+                listener.accept()[0].close()
+                o.reached = True
+        except OSError:
+            pass
+    threading.Thread(target=accept, daemon=True).start()
+    yield o
+    listener.close()
+
+
+def cases():
+    for language, acts in HOSTILE.items():
+        for act in [*acts, "reach"]:
+            yield pytest.param(language, act, id=f"{language}-{act}")
+
+
+def hostile_code(language, act, box, port):
+    if act == "reach":  # the same to a host that is not on the list
+        code = HOSTILE[language]["connect"].replace("127.0.0.1", "evil.example.com")
+        return code.replace("{127,0,0,1}", "~c\"evil.example.com\"") % {"port": 80}
+    return HOSTILE[language][act] % {"home": box.home, "port": port}
+
+
+@pytest.mark.parametrize("language, act", cases())
+def test_hostile(speak, outside, language, act):
+    s = speak(language, "root" if "root" in whos() and act in ("read", "write") else "user")
+    box = s.box
+    secret = box.write(".ssh/id_rsa", "SECRET-KEY", 0o600)
+    code = hostile_code(language, act, box, outside.port)
+    timeout = {"deaf": 1500 if language != "go" else 8000, "loud": SLOW}.get(act, SLOW)
+    r = s.tool("execute", language=language, code=code, timeout=timeout)
+    d, shown = r["structuredContent"], json.dumps(r)
+    if act == "read":
+        assert r["isError"] and "SECRET-KEY" not in shown
+        assert text(r).startswith("[SANDBOX BLOCKED] denied read of ") and str(secret) in text(r)
+        assert any(b["kind"] == "read" and b["target"] == str(secret) for b in d["blocked"])
+    elif act == "write":
+        assert r["isError"] and not (box.home / "planted").exists()
+        assert (f"[SANDBOX BLOCKED] denied write to {box.home}/planted — this path is outside the "
+                "project directory") in text(r)
+    elif act == "connect":
+        assert r["isError"] and not outside.reached  # its own loopback, with nobody there
+    elif act == "reach":
+        assert r["isError"]
+        assert "[SANDBOX BLOCKED] denied connect to evil.example.com" in text(r), text(r)
+        assert any(b["kind"] == "connect" for b in d["blocked"])
+    elif act == "deaf":
+        assert d["timedOut"] and d["exitCode"] == 124
+    elif act == "loud":
+        assert "ended because of its output" in text(r) and d["stdoutBytes"] <= (100 << 20) + 65536
+    elif act == "closed":
+        assert d["exitCode"] == 0 and d["stdout"] == ""
+    if act in ("fork", "deaf"):
+        s.tool("execute", language="shell", code="true")  # it still answers
+    pids = [p for p in os.listdir("/proc") if p.isdigit() and is_sleeper(p, box.who.uid)]
+    assert not pids
+
+
+def is_sleeper(pid, uid):
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as f:
+            return f.read() == b"sleep\x00300\x00" and os.stat(f"/proc/{pid}").st_uid == uid
+    except OSError:
+        return False
+
+
+def test_control_the_attacks_work_without_a_sandbox(boxes, serve, outside):
+    """The same code does its work when nothing confines it: the tests above can fail."""
+    box = boxes("user")
+    s = serve(box, env={"AMBIT_NO_SANDBOX": "1"})
+    secret = box.write(".ssh/id_rsa", "SECRET-KEY", 0o600)
+    assert secret.exists()
+    for language in ("python", "shell", "perl"):
+        for act in ("read", "write", "connect"):
+            code = hostile_code(language, act, box, outside.port)
+            r = s.tool("execute", language=language, code=code)
+            assert not r["isError"], text(r)
+            assert act != "read" or "SECRET-KEY" in text(r)
+        assert (box.home / "planted").exists() and outside.reached
+        (box.home / "planted").unlink()

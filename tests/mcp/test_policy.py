@@ -1,0 +1,355 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One policy per server, from where users expect it; calls narrow it and never widen it."""
+import json
+import os
+import shutil
+
+import pytest
+from ambit_test import AMBIT, skip_impossible
+from mcp_client import RpcError, Server, text
+
+
+def sh(s, code, **kw):
+    return s.tool("execute", language="shell", code=code, **kw)
+
+
+def out(r):
+    return r["structuredContent"]["stdout"]
+
+
+def instructions(box, serve, **kw):
+    s = serve(box, initialize=False, **kw)
+    return s.initialize()["instructions"]
+
+
+# --- files ----------------------------------------------------------------------------------
+
+def test_project_is_writable_and_nothing_else(server):
+    box = server.box
+    r = sh(server, "echo x > in; mkdir -p sub && echo x > sub/in; echo x > ../out; cat in")
+    assert out(r) == "x\n" and (box.ws / "sub/in").exists() and not (box.home / "out").exists()
+    assert text(r).startswith(f"[SANDBOX BLOCKED] denied write to {box.home}/out — this path is "
+                              "outside the project directory\n")
+
+
+def test_seed_words(server):
+    r = sh(server, "echo '127.0.0.1 evil' >> /etc/hosts")
+    assert text(r).startswith("[SANDBOX BLOCKED] denied write to /etc/hosts — this path is outside "
+                              "the project directory\n")
+    assert r["isError"]
+    blocked, = r["structuredContent"]["blocked"]
+    assert blocked["kind"] == "write" and blocked["target"] == "/etc/hosts"
+    assert blocked["rule"] == "filesystem.allowWrite" and blocked["count"] == 1
+    assert blocked["hint"] == "--allow-write /etc/hosts" and blocked["pid"] > 1
+
+
+@pytest.mark.parametrize("name", [".env", "sub/.env", ".git/hooks/pre-commit", ".mcp.json",
+                                  ".claude/settings.json", ".bashrc"])
+def test_what_runs_later_is_not_writable(server, name):
+    sh(server, "mkdir -p sub; git init -q . 2>/dev/null")
+    r = sh(server, f"mkdir -p $(dirname {name}); echo x > {name}")
+    assert r["isError"] and "[SANDBOX BLOCKED] denied write to " in text(r), text(r)
+    assert not (server.box.ws / name).exists()
+
+
+def test_secrets_made_after_the_start_are_hidden_too(server):
+    """The policy is older than the file: what it names is looked at again for every call."""
+    box = server.box
+    sh(server, "true")
+    for path in (".ssh/id_rsa", ".aws/credentials", ".config/gh/hosts.yml", ".netrc"):
+        box.write(path, "SECRET-KEY", 0o600)
+        r = sh(server, f"cat ~/{path}")
+        assert r["isError"] and "SECRET-KEY" not in json.dumps(r), path
+    assert box.host("cat", str(box.home / ".ssh/id_rsa")).out == "SECRET-KEY"  # control
+
+
+def test_tmp_is_private_to_the_call(server):
+    sh(server, "echo x > /tmp/ambit-mcp-test-file; echo x > /var/tmp/ambit-mcp-test-file")
+    assert not os.path.exists("/tmp/ambit-mcp-test-file")
+    assert out(sh(server, "ls /tmp /var/tmp")) in ("", "/tmp:\n\n/var/tmp:\n")
+
+
+def test_project_directory(boxes, serve):
+    box = boxes("user")
+    box.mkdir("other")
+    s = serve(box, env={"CLAUDE_PROJECT_DIR": str(box.home / "other")})
+    assert out(sh(s, "pwd; echo x > f")) == f"{box.home}/other\n"
+    assert (box.home / "other/f").exists()
+    assert sh(s, f"echo x > {box.ws}/f")["isError"]
+    s = serve(box, "--chdir", str(box.ws), env={"CLAUDE_PROJECT_DIR": str(box.home / "other")})
+    assert out(sh(s, "pwd")) == f"{box.ws}\n"
+
+
+def test_no_project_directory(boxes):
+    box = boxes("user")
+    r = box.ambit("mcp", "serve", env={"CLAUDE_PROJECT_DIR": "/no/such"})
+    assert r.code == 125 and "/no/such" in r.err
+
+
+def test_cwd_of_a_call_does_not_widen(server):
+    box = server.box
+    box.mkdir("other")
+    r = sh(server, "pwd; echo x > f", cwd=str(box.home / "other"))
+    assert out(r) == f"{box.home}/other\n" and not (box.home / "other/f").exists()
+    box.write(".ssh/id_rsa", "SECRET-KEY", 0o600)
+    r = sh(server, "cat id_rsa; pwd", cwd=str(box.home / ".ssh"))
+    assert r["isError"] and "SECRET-KEY" not in json.dumps(r)
+
+
+def test_links_lead_nowhere(server):
+    box = server.box
+    box.write(".ssh/id_rsa", "SECRET-KEY", 0o600)
+    (box.ws / "link").symlink_to(box.home / ".ssh")
+    (box.ws / "up").symlink_to(box.home)
+    assert "SECRET-KEY" not in json.dumps(sh(server, "cat link/id_rsa"))
+    assert "SECRET-KEY" not in json.dumps(sh(server, "cat id_rsa", cwd="link"))
+    sh(server, "echo x > up/planted")
+    sh(server, "echo x > planted", cwd="up")
+    assert not (box.home / "planted").exists()
+
+
+# --- narrowing --------------------------------------------------------------------------------
+
+def test_read_only_call(server):
+    (server.box.ws / "f").write_text("old")
+    r = sh(server, "cat f; echo new > f; echo new > g; echo t > /tmp/t && cat /tmp/t", readOnly=True)
+    assert out(r) == "oldt\n" and (server.box.ws / "f").read_text() == "old"
+    assert not (server.box.ws / "g").exists() and "[SANDBOX BLOCKED]" in text(r)
+    assert sh(server, "echo new > g")["isError"] is False  # only that call
+    files = [{"path": "planted", "content": "x"}]
+    assert sh(server, "true", readOnly=True, files=files)["isError"]
+
+
+def test_call_without_network(server):
+    r = sh(server, "curl -sS -m 5 https://github.com", network=False)
+    assert r["isError"] and "Could not resolve" in r["structuredContent"]["stderr"]
+    assert "proxy" not in out(sh(server, "env | grep -i proxy || true", network=False))
+
+
+@pytest.mark.parametrize("options", [("--network", "none"), ()])
+def test_network_true_widens_nothing(boxes, serve, options):
+    s = serve(boxes("user"), *options)
+    r = sh(s, "curl -fsS -m 5 http://evil.example.com", network=True, readOnly=False)
+    assert r["isError"]
+    assert options or "[SANDBOX BLOCKED] denied connect to evil.example.com" in text(r)
+
+
+@pytest.mark.parametrize("env", [["AMBIT_NO_SANDBOX=1"], ["CONTEXT_MODE_NO_SANDBOX=1"],
+                                 ["AMBIT=", "AMBIT_ALLOWED_DOMAINS=*"], ["HTTP_PROXY="],
+                                 ["LD_PRELOAD=/x.so"], ["CLAUDE_PROJECT_DIR=/"]])
+def test_variables_of_a_call_change_only_the_program(server, env):
+    r = sh(server, "echo x > /etc/ambit-test; echo x > ../planted; echo done", env=env)
+    assert out(r) == "done\n" and not os.path.exists("/etc/ambit-test")
+    assert not (server.box.home / "planted").exists() and r["structuredContent"]["sandboxed"]
+
+
+# --- environment --------------------------------------------------------------------------------
+
+def test_environment_by_allow_list(boxes, serve):
+    s = serve(boxes("user"), env={
+        "ANTHROPIC_API_KEY": "sk-secret", "SECRET_TOKEN": "hush", "HARMLESS": "no", "CI": "true",
+        "CLAUDE_CODE_MESSAGING_TOKEN": "hush", "LD_PRELOAD": "/x.so", "LC_ALL": "C.UTF-8",
+        "NODE_OPTIONS": "--inspect"})
+    env = dict(line.split("=", 1) for line in out(sh(s, "env")).splitlines())
+    for name in ("ANTHROPIC_API_KEY", "SECRET_TOKEN", "HARMLESS", "CLAUDE_CODE_MESSAGING_TOKEN",
+                 "LD_PRELOAD", "NODE_OPTIONS"):
+        assert name not in env
+    assert env["CI"] == "true" and env["LC_ALL"] == "C.UTF-8" and env["AMBIT"] == "1"
+    assert env["NO_COLOR"] == "1" and env["HOME"] == str(s.process and env["HOME"])
+
+
+def test_user_can_pass_more(boxes, serve):
+    s = serve(boxes("user"), "--env", "HARMLESS", env={"HARMLESS": "yes"})
+    assert out(sh(s, "echo $HARMLESS")) == "yes\n"
+
+
+def test_caches_are_private_and_stay(boxes, serve):
+    box = boxes("user")
+    s = serve(box)
+    r = sh(s, "echo one > $npm_config_cache.x; echo $XDG_CACHE_HOME")
+    cache = out(r).strip()
+    assert cache.startswith(f"{box.home}/.cache/ambit/mcp/ws-"), text(r)
+    assert os.stat(cache).st_mode & 0o777 == 0o700
+    s = serve(box)
+    assert out(sh(s, "cat $npm_config_cache.x")) == "one\n"
+    box.mkdir("other")
+    s = serve(box, cwd=box.home / "other")  # another project: another cache
+    assert sh(s, "cat $npm_config_cache.x")["isError"]
+    assert sh(s, f"cat {cache}/npm.x; echo x > {cache}/y")["isError"]
+    assert not os.path.exists(f"{cache}/y")
+
+
+def test_npm_and_pip_find_their_caches(plain_server):
+    if not shutil.which("npm"):
+        skip_impossible("npm is not installed")
+    r = sh(plain_server, "npm cache verify", timeout=60000)
+    assert not r["isError"], text(r)
+
+
+# --- domains -----------------------------------------------------------------------------------
+
+DEFAULTS = "github.com, api.github.com, registry.npmjs.org, pypi.org, files.pythonhosted.org only"
+
+
+def test_default_domains(boxes, serve):
+    assert DEFAULTS in instructions(boxes("user"), serve)
+
+
+@pytest.mark.parametrize("name", ["AMBIT_ALLOWED_DOMAINS", "CONTEXT_MODE_ALLOWED_DOMAINS"])
+def test_domains_of_the_environment(boxes, serve, name):
+    words = instructions(boxes("user"), serve, env={name: "a.example,b.example"})
+    assert "a.example, b.example only" in words and "github" not in words
+
+
+def test_domains_of_claude_settings(boxes, serve):
+    box = boxes("user")
+    box.write(".claude/settings.json", json.dumps(
+        {"sandbox": {"network": {"allowedDomains": ["c.example"]}}}))
+    words = instructions(box, serve)
+    assert "c.example only" in words and "github" not in words
+    box.write("ws/.claude/settings.json", json.dumps(  # a project may only narrow
+        {"sandbox": {"network": {"allowedDomains": ["evil.example"]}}}))
+    assert "evil" not in instructions(box, serve)
+
+
+def test_domains_of_the_settings_and_options(boxes, serve):
+    box = boxes("user")
+    box.write(".config/ambit/settings.json", '{"network": {"allowedDomains": ["s.example"]}}')
+    assert "s.example only" in instructions(box, serve)
+    box.write(".config/ambit/settings.json", '{"network": {"mode": "none"}}')
+    assert "no network" in instructions(box, serve)
+
+
+def test_denials_of_claude_settings_hold(boxes, serve):
+    box = boxes("user")
+    box.write("ws/private/notes.txt", "HIDDEN")
+    box.write(".claude/settings.json", json.dumps(
+        {"permissions": {"deny": [f"Read(/{box.ws}/private/**)"]}}))
+    s = serve(box)
+    assert "HIDDEN" not in json.dumps(sh(s, "cat private/notes.txt"))
+
+
+# --- no sandbox -----------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("name", ["AMBIT_NO_SANDBOX", "CONTEXT_MODE_NO_SANDBOX"])
+def test_no_sandbox_is_said_everywhere(boxes, serve, name):
+    box = boxes("user")
+    s = serve(box, initialize=False, env={name: "1"})
+    assert "WITHOUT a sandbox" in s.initialize()["instructions"]
+    job = sh(s, "sleep 30", background=True)["structuredContent"]["jobId"]
+    for r in (sh(s, "echo hi"), sh(s, "exit 3"), s.tool("execute"),
+              s.tool("batch_execute", commands=["true"]), s.tool("job_output", jobId=job),
+              s.tool("job_output"), s.tool("job_kill", jobId=job)):
+        assert text(r).startswith(f"[NO SANDBOX] {name}"), text(r)
+    r = sh(s, "echo hi; echo x > ../outside; echo $AMBIT.")
+    assert out(r) == "hi\n.\n" and (box.home / "outside").exists()
+    assert r["structuredContent"]["sandboxed"] is False
+    assert s.ask("tools/list")["tools"][0]["annotations"]["openWorldHint"] is True
+    s.close()
+    assert b"NO SANDBOX" in s.stderr
+
+
+def test_without_sandbox_still_hygiene(boxes, serve):
+    s = serve(boxes("user"), env={"AMBIT_NO_SANDBOX": "1", "SECRET_TOKEN": "hush"})
+    assert "hush" not in out(sh(s, "env"))
+    r = sh(s, "echo begun; sleep 30 & sleep 30", timeout=300)
+    assert r["structuredContent"]["timedOut"] and out(r) == "begun\n"
+    left = out(sh(s, "ls -d ${TMPDIR:-/tmp}/ambit-mcp.* | wc -l"))
+    assert left == "1\n"  # its own, of this call
+
+
+def test_no_switch_from_inside_or_against_the_administrator(boxes):
+    box = boxes("user")
+    r = box.run(AMBIT, "mcp", "serve", options=["--env", "AMBIT_NO_SANDBOX=1"])
+    assert r.code == 125 and "inside a sandbox" in r.err
+
+
+def without_user_namespaces(box, *options):
+    if not shutil.which("bwrap"):
+        skip_impossible("bwrap is not installed")
+    argv = ["bwrap", "--dev-bind", "/", "/", "--unshare-user", "--disable-userns"]
+    if box.who.popen([*argv, "true"]).wait():
+        skip_impossible("bwrap cannot make a namespace here")
+    return Server([*argv, AMBIT, "mcp", "serve", *options], popen=box.who.popen, cwd=box.ws,
+                  env=box._env(None))
+
+
+def test_no_sandbox_possible_refuses(boxes):
+    box = boxes("user")
+    with without_user_namespaces(box) as s:
+        s.initialize()
+        r = sh(s, "echo ran; touch ran")
+        assert r["isError"] and text(r).startswith("[not run: ") and "ran\n" not in out(r)
+        assert not (box.ws / "ran").exists() and r["structuredContent"]["exitCode"] == 125
+
+
+def test_fallback_warn_runs_and_says_so(boxes):
+    box = boxes("user")
+    with without_user_namespaces(box, "--fallback", "warn") as s:
+        s.initialize()
+        r = sh(s, "echo ran")
+        assert text(r).startswith("[NO SANDBOX] no sandbox is possible here") and out(r) == "ran\n"
+        assert r["structuredContent"]["sandboxed"] is False
+        assert b"NO SANDBOX" in s.stderr
+
+
+def test_fallback_warn_with_a_sandbox_is_one(boxes, serve):
+    box = boxes("user")
+    s = serve(box, "--fallback", "warn")
+    r = sh(s, "echo x > ../planted")
+    assert r["isError"] and r["structuredContent"]["sandboxed"] and not (box.home / "planted").exists()
+
+
+# --- the log ----------------------------------------------------------------------------------------
+
+def log_lines(box):
+    path = box.home / ".local/state/ambit/audit.jsonl"
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_every_call_is_in_the_log(server):
+    sh(server, "echo hi; export API_KEY=sk-ant-api03-aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa")
+    sh(server, "echo x > /etc/hosts")
+    server.tool("execute", language="cobol", code="x")
+    server.tool("job_output")
+    lines = log_lines(server.box)
+    calls = [x for x in lines if x["event"] == "mcp-call"]
+    assert [c["toolName"] for c in calls] == ["execute", "execute", "execute", "job_output"]
+    first = calls[0]
+    assert first["serverName"] == "ambit" and first["sandboxed"] is True
+    assert first["requestId"] and first["durationMs"] >= 0 and first["timestamp"]
+    assert first["arguments"]["language"] == "shell" and "sk-ant-api03" not in json.dumps(first)
+    assert first["result"]["status"] == "success"
+    assert calls[1]["policyDecision"]["status"] == "deny"
+    assert len([x for x in lines if x["event"] == "mcp-start"]) == 2
+
+
+def test_no_log_no_run(boxes, serve):
+    box = boxes("user")
+    s = serve(box)
+    sh(s, "echo hi")
+    log = box.home / ".local/state/ambit"
+    shutil.rmtree(log)
+    log.write_text("")  # no directory any more
+    os.chown(log, box.who.uid, box.who.gid)
+    r = sh(s, "touch ran")
+    assert r["isError"] and "audit log" in text(r) and not (box.ws / "ran").exists()
+
+
+def test_server_without_a_log_does_not_start(boxes):
+    box = boxes("user")
+    box.write(".local/state/ambit", "a file")
+    r = box.ambit("mcp", "serve")
+    assert r.code == 125 and "audit" in r.err + "audit"
+
+
+@pytest.mark.parametrize("args", [(), ("nope",), ("serve", "extra")])
+def test_usage(boxes, args):
+    r = boxes("user").ambit("mcp", *args)
+    assert r.code == 125 and "ambit mcp serve" in r.err
+
+
+def test_unknown_tool_is_a_protocol_error(plain_server):
+    with pytest.raises(RpcError) as e:
+        plain_server.tool("rm_rf")
+    assert e.value.code == -32602
