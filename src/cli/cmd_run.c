@@ -89,24 +89,31 @@ static void tell_note(void *ctx, const char *text)
 		log_warn("%s", text);
 }
 
-/* What is left to say when the command has ended. */
-static void tell_end(const struct report *r, unsigned told)
+static void tell_paths(const char *what, const struct report_entry *v, size_t n)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(BUF_MAX_TEXT);
 
+	if (n == 0)
+		return;
+	buf_printf(&b, "this run %s:", what);
+	for (size_t i = 0; i < n && i < TOLD_MAX; i++) {
+		buf_puts(&b, i ? ", " : " ");
+		text_append_safe(&b, v[i].target);
+	}
+	if (n > TOLD_MAX)
+		buf_printf(&b, " and %zu more", n - TOLD_MAX);
+	log_warn("%s", buf_str(&b));
+}
+
+/* What is left to say when the command has ended. */
+static void tell_end(const struct report *r, unsigned told)
+{
 	if (told > TOLD_MAX)
 		log_warn("and %u more things were denied (--report FILE lists them)",
 			 told - TOLD_MAX);
-	if (r->n_later == 0)
-		return;
-	buf_puts(&b, "this run made or changed files that run later outside the sandbox:");
-	for (size_t i = 0; i < r->n_later && i < TOLD_MAX; i++) {
-		buf_puts(&b, i ? ", " : " ");
-		text_append_safe(&b, r->later[i].target);
-	}
-	if (r->n_later > TOLD_MAX)
-		buf_printf(&b, " and %zu more", r->n_later - TOLD_MAX);
-	log_warn("%s", buf_str(&b));
+	tell_paths("made or changed files that run later outside the sandbox", r->later,
+		   r->n_later);
+	tell_paths("removed protected names, which it cannot make again", r->removed, r->n_removed);
 }
 
 static int write_report(int fd, const struct report *r, char *const *argv,

@@ -6,13 +6,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/fd.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "policy/schema.h"
+#include "supervise/leftover.h"
 #include "supervise/run.h"
-
-#define TODO_MAX ((size_t)1 << 20)
 
 static const char *const kind_names[] = {
 	[VIOLATION_WRITE] = "write",  [VIOLATION_CREATE] = "write",
@@ -20,7 +18,7 @@ static const char *const kind_names[] = {
 	[VIOLATION_MODE] = "write",   [VIOLATION_READ] = "read",
 	[VIOLATION_EXEC] = "exec",    [VIOLATION_CONNECT] = "connect",
 	[VIOLATION_UNIX] = "unix",    [VIOLATION_LISTEN] = "listen",
-	[VIOLATION_LATER] = "later",
+	[VIOLATION_LATER] = "later",  [VIOLATION_REMOVED] = "removed",
 };
 _Static_assert(ARRAY_LEN(kind_names) == VIOLATION_KIND_MAX_, "a name for each kind");
 
@@ -76,6 +74,20 @@ static struct report_entry *find(struct report_entry *v, size_t n, const char *k
 	return NULL;
 }
 
+struct list {
+	struct report_entry **v;
+	size_t *n;
+};
+
+static struct list list_for(struct report *r, int kind)
+{
+	if (kind == VIOLATION_LATER)
+		return (struct list){ &r->later, &r->n_later };
+	if (kind == VIOLATION_REMOVED)
+		return (struct list){ &r->removed, &r->n_removed };
+	return (struct list){ &r->denied, &r->n_denied };
+}
+
 static int64_t wall_clock_ms(void)
 {
 	struct timespec ts;
@@ -87,10 +99,9 @@ static int64_t wall_clock_ms(void)
 const struct report_entry *report_add(struct report *r, const struct policy *p, const char *command,
 				      const struct violation *v)
 {
-	bool later = v->kind == VIOLATION_LATER;
 	const char *kind = kind_names[v->kind];
-	struct report_entry *e = later ? find(r->later, r->n_later, kind, v->path)
-				       : find(r->denied, r->n_denied, kind, v->path);
+	struct list list = list_for(r, v->kind);
+	struct report_entry *e = find(*list.v, *list.n, kind, v->path);
 
 	if (e) {
 		e->count++;
@@ -98,12 +109,11 @@ const struct report_entry *report_add(struct report *r, const struct policy *p, 
 	}
 	if (is_ignored(p, command, v->path))
 		return NULL;
-	if ((later ? r->n_later : r->n_denied) >= REPORT_ENTRIES_MAX) {
+	if (*list.n >= REPORT_ENTRIES_MAX) {
 		r->dropped++;
 		return NULL;
 	}
-	e = later ? ARENA_PUSH(r->a, r->later, r->n_later)
-		  : ARENA_PUSH(r->a, r->denied, r->n_denied);
+	e = ARENA_PUSH(r->a, *list.v, *list.n);
 	*e = (struct report_entry){
 		.kind = kind,
 		.target = arena_strdup(r->a, v->path),
@@ -147,32 +157,21 @@ const struct report_entry *report_add_limit(struct report *r, const struct polic
 	return e;
 }
 
-/* The list of a rebase in progress runs programs only where it says so. */
-static bool is_harmless_todo(const char *path)
-{
-	_cleanup_free_ char *text = NULL;
-
-	if (!text_ends(path, "/git-rebase-todo") ||
-	    fd_read_file(AT_FDCWD, path, TODO_MAX, &text, NULL) < 0)
-		return false;
-	for (const char *line = text; line; line = strchr(line, '\n')) {
-		line += *line == '\n';
-		if (text_starts(line, "exec ") || text_starts(line, "x "))
-			return false;
-	}
-	return true;
-}
-
 void report_prune(struct report *r)
 {
 	size_t kept = 0;
 
 	for (size_t i = 0; i < r->n_later; i++) {
-		if (faccessat(AT_FDCWD, r->later[i].target, F_OK, AT_SYMLINK_NOFOLLOW) == 0 &&
-		    !is_harmless_todo(r->later[i].target))
+		if (leftover_matters(r->a, &r->later[i]))
 			r->later[kept++] = r->later[i];
 	}
 	r->n_later = kept;
+	kept = 0;
+	for (size_t i = 0; i < r->n_removed; i++) {
+		if (faccessat(AT_FDCWD, r->removed[i].target, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+			r->removed[kept++] = r->removed[i];
+	}
+	r->n_removed = kept;
 }
 
 static const char *phrase_of(const char *kind)
@@ -250,6 +249,19 @@ static void print_limits(struct json *j, const struct run_result *result)
 	json_end_object(j);
 }
 
+static void write_paths(const char *key, const struct report_entry *v, size_t n, struct json *j)
+{
+	json_key(j, key);
+	json_begin_array(j);
+	for (size_t i = 0; i < n; i++) {
+		json_begin_object(j);
+		json_kstring(j, "path", v[i].target);
+		json_kstring(j, "reason", v[i].reason);
+		json_end_object(j);
+	}
+	json_end_array(j);
+}
+
 void report_write_fields(const struct report *r, char *const *argv, const struct run_result *result,
 			 struct json *j)
 {
@@ -276,15 +288,8 @@ void report_write_fields(const struct report *r, char *const *argv, const struct
 	}
 	json_end_array(j);
 	json_kint(j, "violationsNotListed", (int64_t)r->dropped);
-	json_key(j, "runsLater");
-	json_begin_array(j);
-	for (size_t i = 0; i < r->n_later; i++) {
-		json_begin_object(j);
-		json_kstring(j, "path", r->later[i].target);
-		json_kstring(j, "reason", r->later[i].reason);
-		json_end_object(j);
-	}
-	json_end_array(j);
+	write_paths("runsLater", r->later, r->n_later, j);
+	write_paths("removed", r->removed, r->n_removed, j);
 }
 
 void report_print_json(const struct report *r, char *const *argv, const struct run_result *result,

@@ -30,8 +30,10 @@ struct report_entry {
 
 struct report {
 	struct arena *a;
-	struct report_entry *denied, *later; /* `later`: target and reason only */
-	size_t n_denied, n_later;
+	struct report_entry *denied;
+	/* target and reason only: what runs later outside, protected names that are gone */
+	struct report_entry *later, *removed;
+	size_t n_denied, n_later, n_removed;
 	uint64_t dropped; /* denials past the bound */
 };
 
@@ -51,7 +53,7 @@ const struct report_entry *report_add(struct report *r, const struct policy *p, 
 const struct report_entry *report_add_limit(struct report *r, const struct policy *p,
 					    enum limit which, const char *reason);
 
-/* Forget what is said to run later but is gone by now. */
+/* When the run is over: forget what is not so any more. */
 void report_prune(struct report *r);
 
 /* "denied write to /etc/hosts — outside the writable directories (allow with: ...)" */

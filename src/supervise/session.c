@@ -298,7 +298,7 @@ static void take_violation(const struct session *s, const struct violation *v)
 {
 	const struct report_entry *entry = report_add(s->req.report, s->req.policy, s->command, v);
 
-	if (entry && v->kind != VIOLATION_LATER && s->req.hooks && s->req.hooks->denied)
+	if (entry && v->kind < VIOLATION_LATER && s->req.hooks && s->req.hooks->denied)
 		s->req.hooks->denied(s->req.ctx, entry);
 }
 

@@ -40,8 +40,13 @@ DENIED = {
     "git config, by hand": ("echo '[core]' >> .git/config", ".git/config", CONFIG, "sh"),
     "git hook": ("echo x > .git/hooks/pre-commit", ".git/hooks/pre-commit", GITDIR, "sh"),
     "git hook, copied": ("cp a .git/hooks/pre-push", ".git/hooks/pre-push", GITDIR, "cp"),
-    "git hooks, linked": ("rmdir src/none; rm -rf .git/hooks; ln -s ../src .git/hooks", ".git/hooks", GITDIR,
-                          "ln"),
+    "git hooks, linked": ("git init -q r; rm -rf r/.git/hooks; ln -s ../../src r/.git/hooks", "r/.git/hooks",
+                          GITDIR, "ln"),
+    "held, delete": ("rm -f .bashrc", ".bashrc", name(".bashrc"), "rm"),
+    "held, delete below": ("rm -f .git/hooks/pre-commit.sample", ".git/hooks/pre-commit.sample",
+                           name(".git/hooks"), "rm"),
+    "held, mode": ("chmod 600 .bashrc", ".bashrc", name(".bashrc"), "chmod"),
+    "held, moved away": ("mv .bashrc x", ".bashrc", name(".bashrc"), "mv"),
     "commondir": ("echo x > .git/commondir", ".git/commondir", GITDIR, "sh"),
     "attributes": ("echo x > .git/info/attributes", ".git/info/attributes",
                    name(".git/info/attributes"), "sh"),
@@ -124,7 +129,7 @@ def place(boxes, programs):
     box.env["TOOL"] = str(tool)
     box.options = [*OPTIONS, "--env", "TOOL"]
     box.host("git", "init", "-q", ".").ok()
-    for f in ("a", "old/f", "old/.vscode/x", "src/deep/.gdbinit", ".claude/note"):
+    for f in ("a", ".bashrc", "old/f", "old/.vscode/x", "src/deep/.gdbinit", ".claude/note"):
         box.write(f"ws/{f}", "x\n")
     box.host("sh", "-c", "mkdir -p t/src; echo x > t/src/.envrc; tar -C t -cf names.tar src; rm -r t").ok()
     return box

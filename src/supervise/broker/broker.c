@@ -27,6 +27,7 @@
 #define SECCOMP_IOCTL_NOTIF_SET_FLAGS SECCOMP_IOW(4, __u64)
 #endif
 #define NOTIF_FD_SYNC_WAKE_UP 1ull
+#define REPORT_PATIENCE_S 2
 
 /* Field of /proc/TID/status, e.g. the pid the command sees. */
 static int inner_pid(const struct call *c)
@@ -64,8 +65,12 @@ void call_send(const struct call *c, struct violation *v, const char *path)
 {
 	text_copy(v->path, sizeof(v->path), path);
 	fill_process(c, v);
-	/* a full socket loses the report, never the decision */
-	(void)!send(c->b->reports, v, sizeof(*v), MSG_DONTWAIT | MSG_NOSIGNAL);
+	/*
+	 * A full socket loses the report, never the decision. For what was let happen we wait a
+	 * while: a flood of denials must not hide it.
+	 */
+	(void)!send(c->b->reports, v, sizeof(*v),
+		    MSG_NOSIGNAL | (v->kind < VIOLATION_LATER ? MSG_DONTWAIT : 0));
 }
 
 static void set_source(struct violation *v, const struct origin *o)
@@ -111,6 +116,11 @@ void call_report_outside(const struct call *c, enum violation_kind kind, const s
 	policy_decide_path(c->b->policy, ACCESS_WRITE, path, &d);
 	if (d.verdict == VERDICT_ALLOW)
 		return;
+	if (d.protected) {
+		call_report(c, kind, path,
+			    &(struct guard_answer){ .protected = d.protected, .reason = d.reason });
+		return;
+	}
 	(void)snprintf(v.rule, sizeof(v.rule), "filesystem.%s",
 		       d.rule ? "denyWrite" : "allowWrite");
 	if (d.rule)
@@ -265,6 +275,7 @@ static _Noreturn void broker_main(const struct broker_setup *s, pid_t supervisor
 		.supervisor = supervisor,
 	};
 	const struct rlimit no_core = { 0, 0 };
+	const struct timeval patience = { .tv_sec = REPORT_PATIENCE_S };
 	uint64_t sync = NOTIF_FD_SYNC_WAKE_UP;
 
 	close_others(s);
@@ -276,10 +287,12 @@ static _Noreturn void broker_main(const struct broker_setup *s, pid_t supervisor
 	b.lock = s->lock;
 	tasks_start(&b.tasks);
 	b.later = arena_array(a, LATER_MAX, sizeof(*b.later));
+	b.before = arena_array(a, BEFORE_MAX, sizeof(*b.before));
 	b.bulk = arena_alloc(a, (s->plan->n_bulk + 1) * sizeof(*b.bulk));
 	/* a stop key at the terminal must not stop us with the lock in our hands */
 	(void)setpgid(0, 0);
 	(void)setrlimit(RLIMIT_CORE, &no_core);
+	(void)setsockopt(b.reports, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
 	if (b.proc < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || getppid() != supervisor)
 		_exit(125);
 	if (enter(&b, s) < 0)

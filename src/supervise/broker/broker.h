@@ -45,7 +45,9 @@ enum violation_kind {
 	VIOLATION_CONNECT, /* from the egress proxy; path is host:port */
 	VIOLATION_UNIX,
 	VIOLATION_LISTEN, /* path is address:port */
-	VIOLATION_LATER, /* not a denial: a file was made or changed that runs later outside */
+	/* from here on no denials: */
+	VIOLATION_LATER, /* a file was made or changed that runs later outside */
+	VIOLATION_REMOVED, /* a protected name was removed */
 	VIOLATION_KIND_MAX_,
 };
 
@@ -57,7 +59,7 @@ struct violation {
 	int32_t pid; /* as the command sees it */
 	char process[16];
 	char rule[64]; /* setting that decided: "filesystem.allowWrite", "protected name .envrc" */
-	char source[256]; /* where the rule came from */
+	char source[256]; /* where the rule came from; of a lock file: its hosts before */
 	char reason[160];
 	char path[VIOLATION_PATH_MAX];
 };

@@ -409,11 +409,18 @@ static int rename_guarded(struct call *c, struct place *from, struct place *to, 
 	place_text(to, path);
 	if (directory && guard_was_there(c->b->guard, path) && call_is_tainted(c, from))
 		return -EXDEV;
+	call_note_before(c, to);
+	if (from->root && !directory)
+		call_note_removal(c, from);
 	with_slash(from, old_name, sizeof(old_name));
 	with_slash(to, new_name, sizeof(new_name));
 	r = (int)syscall(SYS_renameat2, from->parent, old_name, to->parent, new_name, flags);
-	if (r < 0)
-		return -errno;
+	if (r < 0) {
+		r = -errno;
+		if (r == -EBUSY || r == -EROFS) /* one of them is a mount of ours */
+			call_report_outside(c, VIOLATION_RENAME, from);
+		return r;
+	}
 	if (to->root && !directory)
 		call_note_later(c, to, &why);
 	if (from->root && directory && !call_is_new(c, to))

@@ -420,6 +420,22 @@ static void ask_names(const struct guard *g, const struct guard_question *q, con
 	}
 }
 
+bool guard_may_protect(const struct guard *g, const char *path)
+{
+	uint64_t bits = name_path_bits(path);
+
+	for (size_t i = 0; i < g->p->fs.n_protected; i++) {
+		const struct protected_name *name = &g->p->fs.protected[i];
+
+		if (!name->lifted && !judged_by_content(name->pattern) &&
+		    name_pattern_may_lie(name->pattern, bits) &&
+		    name_pattern_covers(name->pattern, path, 0) >= 0)
+			return true;
+	}
+	return name_pattern_covers("hooks", path, 0) >= 0 ||
+	       name_pattern_covers("config", path, 0) >= 0;
+}
+
 /* The tail of a pattern of any depth, "a/x.yml" of "/ws/(any)/a/x.yml", is begun by the path. */
 static bool tail_begun(const char *tail, const char *path)
 {

@@ -65,6 +65,9 @@ struct guard;
 struct guard *guard_new(struct arena *a, const struct policy *p);
 void guard_ask(struct guard *g, const struct guard_question *q, struct guard_answer *ret);
 
+/* By the text of a path alone: may it be protected, so that it is worth asking? */
+bool guard_may_protect(const struct guard *g, const char *path);
+
 /*
  * New territory: directories made in this run. Below one, names of editors, shells
  * and agents are allowed (a clone may hold a tracked .vscode); they are listed at

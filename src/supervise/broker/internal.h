@@ -10,6 +10,7 @@
 
 #include "supervise/broker/broker.h"
 #include "supervise/broker/guard.h"
+#include "supervise/broker/lockfile.h"
 
 /* A task that called before (task.c). */
 struct task {
@@ -48,6 +49,8 @@ struct broker {
 	mode_t initial_umask, own_umask;
 	struct later *later; /* what was told as running later */
 	size_t n_later;
+	struct before *before;
+	size_t n_before;
 	char reason[160]; /* of the last refused configuration, for its report */
 };
 
@@ -58,6 +61,14 @@ struct later {
 };
 
 #define LATER_MAX 1000
+
+/* A lock file as it was before the command first touched it. */
+struct before {
+	char *path;
+	char hosts[LOCKFILE_HOSTS_MAX];
+};
+
+#define BEFORE_MAX 64 /* files; of the others every host is new */
 
 /* One call that waits for its answer. */
 struct call {
@@ -154,6 +165,10 @@ void call_report_outside(const struct call *c, enum violation_kind kind, const s
 void call_report_read(const struct call *c, const char *path, const struct path_rule *rule,
 		      const char *reason);
 void call_report_exec(const struct call *c, const struct place *p);
+/* It is about to be changed, replaced or removed: look at it first, if it is a lock file. */
+void call_note_before(const struct call *c, const struct place *p);
+/* It is about to be removed or moved away: tell it, if it was protected before this run. */
+void call_note_removal(const struct call *c, const struct place *p);
 /* Tell that a file was made or changed that runs later outside, if it is one. */
 void call_note_later(const struct call *c, const struct place *p, const struct guard_answer *how);
 /* The same, for a reason of its own. */

@@ -5,6 +5,7 @@
 
 #include "base/macros.h"
 #include "base/text.h"
+#include "supervise/broker/lockfile.h"
 
 static const struct {
 	const char *name; /* last component; a leading or trailing "*" matches the rest */
@@ -14,15 +15,6 @@ static const struct {
 	{ ".npmrc", "package manager settings" },
 	{ ".yarnrc*", "package manager settings" },
 	{ ".pnpmfile*", "package manager hooks" },
-	{ "package-lock.json", "where packages come from" },
-	{ "npm-shrinkwrap.json", "where packages come from" },
-	{ "yarn.lock", "where packages come from" },
-	{ "pnpm-lock.yaml", "where packages come from" },
-	{ "Cargo.lock", "where packages come from" },
-	{ "poetry.lock", "where packages come from" },
-	{ "uv.lock", "where packages come from" },
-	{ "Gemfile.lock", "where packages come from" },
-	{ "go.sum", "where packages come from" },
 	{ "Makefile", "make rules" },
 	{ "makefile", "make rules" },
 	{ "GNUmakefile", "make rules" },
@@ -30,6 +22,7 @@ static const struct {
 	{ "CMakeLists.txt", "build rules" },
 	{ "meson.build", "build rules" },
 	{ "build.rs", "build script" },
+	{ "Cargo.toml", "build rules" },
 	{ "build.gradle*", "build rules" },
 	{ "settings.gradle*", "build rules" },
 	{ "gradlew", "build script" },
@@ -39,12 +32,26 @@ static const struct {
 	{ "Justfile", "task runner" },
 	{ "Taskfile.y*", "task runner" },
 	{ "Rakefile", "task runner" },
+	{ "tasks.py", "task runner" },
+	{ "Procfile", "task runner" },
+	{ "mise.toml", "task runner" },
+	{ ".mise.toml", "task runner" },
 	{ "gulpfile.*", "task runner" },
 	{ "Gruntfile.*", "task runner" },
 	{ "setup.py", "build script" },
 	{ "setup.cfg", "build rules" },
 	{ "pyproject.toml", "build rules" },
 	{ "conftest.py", "run by pytest" },
+	{ "sitecustomize.py", "run by python" },
+	{ "usercustomize.py", "run by python" },
+	{ "*.pth", "run by python" },
+	{ "*.config.js", "settings that are code" },
+	{ "*.config.cjs", "settings that are code" },
+	{ "*.config.mjs", "settings that are code" },
+	{ "*.config.ts", "settings that are code" },
+	{ ".eslintrc.js", "settings that are code" },
+	{ ".eslintrc.cjs", "settings that are code" },
+	{ ".pylintrc", "settings that name code" },
 	{ "noxfile.py", "test sessions" },
 	{ "tox.ini", "test sessions" },
 	{ "pip.conf", "package manager settings" },
@@ -100,6 +107,8 @@ const char *later_reason(const char *path)
 		if (strstr(path, installed[i]))
 			return NULL;
 	}
+	if (slash && lockfile_is_one(slash + 1))
+		return "where packages come from";
 	for (size_t i = 0; slash && i < ARRAY_LEN(names); i++) {
 		if (name_matches(names[i].name, slash + 1))
 			return names[i].reason;

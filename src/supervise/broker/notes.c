@@ -3,21 +3,36 @@
  * What the broker remembers of its own doing: files that run later outside, for the
  * end of the run, and directories that went away.
  */
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/fd.h"
 #include "base/path.h"
 #include "base/text.h"
+#include "policy/match_name.h"
 #include "supervise/broker/internal.h"
 #include "supervise/broker/later.h"
 
+static struct before *find_before(const struct broker *b, const char *path)
+{
+	for (size_t i = 0; i < b->n_before; i++) {
+		if (strcmp(b->before[i].path, path) == 0)
+			return &b->before[i];
+	}
+	return NULL;
+}
+
 static void tell(const struct call *c, const char *path, const char *reason)
 {
+	const struct before *before = find_before(c->b, path);
 	struct violation v = { .kind = VIOLATION_LATER };
 
 	text_copy(v.reason, sizeof(v.reason), reason);
+	if (before)
+		text_copy(v.source, sizeof(v.source), before->hosts);
 	call_send(c, &v, path);
 }
 
@@ -28,6 +43,59 @@ static bool is_told(const struct broker *b, const char *path)
 			return true;
 	}
 	return false;
+}
+
+void call_note_before(const struct call *c, const struct place *p)
+{
+	struct broker *b = c->b;
+	char path[PLACE_TEXT_MAX];
+	struct before *new;
+
+	if (p->relayed || !lockfile_is_one(p->name) || b->n_before >= BEFORE_MAX)
+		return;
+	place_text(p, path);
+	if (!later_reason(path) || find_before(b, path))
+		return;
+	new = &b->before[b->n_before];
+	new->path = strdup(path);
+	if (!new->path)
+		return;
+	b->n_before++;
+	lockfile_read_hosts(p->parent, p->name, new->hosts);
+}
+
+/* The part of the path that a protected name ends at: of .vscode/a/b that is .vscode. */
+static void cut_after(const struct protected_name *name, unsigned top, char *path)
+{
+	int end = name_pattern_covers(name->pattern, path, name->locked ? 0 : top) + 1;
+	char *s = path;
+
+	for (const char *n = strchr(name->pattern, '/'); n; n = strchr(n + 1, '/'))
+		end++;
+	while (s && end-- > 0)
+		s = strchr(s + 1, '/');
+	if (s)
+		*s = '\0';
+}
+
+void call_note_removal(const struct call *c, const struct place *p)
+{
+	struct violation v = { .kind = VIOLATION_REMOVED };
+	char path[PLACE_TEXT_MAX];
+	struct guard_answer why;
+	struct stat st;
+
+	if (!p->root || p->relayed ||
+	    call_judge(c, p, GUARD_WRITE, false, VIOLATION_WRITE, &why) == 0 || why.rule ||
+	    guard_made_here(c->b->guard, p->parent) ||
+	    fstatat(p->parent, p->name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+	    (S_ISDIR(st.st_mode) && !why.protected)) /* of git only files matter */
+		return;
+	place_text(p, path);
+	if (why.protected)
+		cut_after(why.protected, path_depth(p->root), path);
+	text_copy(v.reason, sizeof(v.reason), why.reason);
+	call_send(c, &v, path);
 }
 
 void call_note_later(const struct call *c, const struct place *p, const struct guard_answer *how)

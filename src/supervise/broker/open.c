@@ -192,6 +192,7 @@ static int open_asked(struct call *c, struct place *p, const struct opening *o, 
 		return r;
 	if (why.way == GUARD_COMMONDIR)
 		return give_commondir(c, p, o->mode);
+	call_note_before(c, p);
 	if (creates)
 		call_adopt_umask(c);
 	r = open_place(p, o);

@@ -25,6 +25,8 @@
 #define SYS_fchmodat2 452
 #endif
 
+#define TEXT_MAX (2 * PATH_MAX + 2)
+
 static bool within_any(const char *const *v, size_t n, const char *path)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -34,54 +36,81 @@ static bool within_any(const char *const *v, size_t n, const char *path)
 	return false;
 }
 
+/* A protected name that is mounted read-only, or something below. */
+static bool is_held(const struct plan *plan, const char *path)
+{
+	const struct mount_step *cover = NULL;
+
+	for (size_t i = 0; i < plan->n_mounts; i++) {
+		if (path_within(path, plan->mounts[i].path))
+			cover = &plan->mounts[i]; /* the deepest comes last */
+	}
+	return cover && cover->kind == MOUNT_RO;
+}
+
 static bool is_writable_place(const struct broker *b, const char *path)
 {
-	return within_any(b->plan->writable, b->plan->n_writable, path) ||
-	       within_any(b->plan->guarded, b->plan->n_guarded, path) ||
-	       within_any(b->plan->relayed, b->plan->n_relayed, path);
+	return (within_any(b->plan->writable, b->plan->n_writable, path) ||
+		within_any(b->plan->guarded, b->plan->n_guarded, path) ||
+		within_any(b->plan->relayed, b->plan->n_relayed, path)) &&
+	       !is_held(b->plan, path);
 }
 
-/* By text alone: surely in a writable place? ".." needs a closer look. */
-static bool plainly_allowed(const struct call *c, int dirfd, const char *path)
+/*
+ * Where a path leads by its text, TEXT_MAX bytes; "" when ".." or an unknown base keeps one from
+ * saying so. Links on the way are not looked at.
+ */
+static void full_text(const struct call *c, int dirfd, const char *path, char *ret)
 {
-	char base[PATH_MAX];
+	char base[PATH_MAX] = "";
 
+	ret[0] = '\0';
 	if (strstr(path, ".."))
-		return false;
-	if (*path == '/')
-		return is_writable_place(c->b, path);
-	call_base_text(c, dirfd, base);
-	return *base && is_writable_place(c->b, base);
+		return;
+	if (*path != '/')
+		call_base_text(c, dirfd, base);
+	if (*path == '/' || *base)
+		(void)snprintf(ret, TEXT_MAX, "%s%s%s", base, *base ? "/" : "", path);
 }
 
-/* A .git file that goes must not come back as another one. */
-static void note_git_file(struct call *c, int dirfd, const char *path)
+/* What goes: a .git file must not come back as another one, a protected name is told. */
+static void note_removal(struct call *c, int dirfd, const char *path, const char *text)
 {
 	_cleanup_place_ struct place p = PLACE_INIT;
-	const char *slash = strrchr(path, '/');
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	bool git = name_is(name, ".git"), lock = lockfile_is_one(name);
 
-	if (name_is(slash ? slash + 1 : path, ".git") && call_resolve(c, dirfd, path, 0, &p) == 0 &&
-	    p.root && name_is(p.name, ".git"))
+	if (!git && !lock && *text && !guard_may_protect(c->b->guard, text))
+		return;
+	if (call_resolve(c, dirfd, path, 0, &p) < 0 || !p.root)
+		return;
+	if (git)
 		call_note_gone(c, &p);
+	if (lock)
+		call_note_before(c, &p);
+	call_note_removal(c, &p);
 }
 
 static void watch_change(struct call *c, int dirfd, uint64_t address, enum violation_kind kind)
 {
 	_cleanup_place_ struct place p = PLACE_INIT;
 	struct stat st;
-	char path[PATH_MAX];
+	char path[PATH_MAX], text[TEXT_MAX];
 
 	if (call_read_path(c, address, path) < 0 || !*path)
 		return;
+	full_text(c, dirfd, path, text);
 	if (kind == VIOLATION_DELETE)
-		note_git_file(c, dirfd, path);
-	if (plainly_allowed(c, dirfd, path))
+		note_removal(c, dirfd, path, text);
+	if (*text && is_writable_place(c->b, text))
 		return;
-	if (call_resolve(c, dirfd, path, 0, &p) < 0 || p.root)
+	if (call_resolve(c, dirfd, path, 0, &p) < 0)
 		return;
 	if (fstatat(p.parent, p.name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return; /* not there: the kernel says so */
-	call_report_outside(c, kind, &p);
+	place_text(&p, text);
+	if (!p.root || is_held(c->b->plan, text))
+		call_report_outside(c, kind, &p);
 }
 
 /* A directory that was there before goes away: see guard_note_gone(). */
