@@ -65,6 +65,16 @@ int audit_open(const struct audit_config *config, struct audit **ret, struct err
 	return 0;
 }
 
+int audit_open_for(const struct policy *p, struct audit **ret, struct error *e)
+{
+	struct audit_config config;
+
+	*ret = NULL;
+	if (p->state_dir && !(p->audit_file && path_within(p->audit_file, p->state_dir)))
+		files_make_directory(p->state_dir);
+	return audit_config_of(p, &config) ? audit_open(&config, ret, e) : 0;
+}
+
 void audit_close(struct audit *log)
 {
 	if (!log)
@@ -147,7 +157,7 @@ void audit_put_text(const struct audit *log, struct audit_record *r, const char 
 	_cleanup_buf_ struct buf b = BUF_INIT(4 * INPUT_MAX);
 	size_t n;
 
-	if (!log || !text)
+	if (!log || !text || !*text)
 		return;
 	n = strnlen(text, INPUT_MAX);
 	if (log->redact)

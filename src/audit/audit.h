@@ -47,6 +47,17 @@ bool audit_config_of(const struct policy *p, struct audit_config *ret);
  */
 int audit_open(const struct audit_config *config, struct audit **ret, struct error *e) NODISCARD;
 void audit_close(struct audit *log); /* NULL is fine */
+/*
+ * The log of a policy; *ret is NULL where there is to be none. The directory of ambit's own
+ * records is made too, so that it can be hidden from the command.
+ */
+int audit_open_for(const struct policy *p, struct audit **ret, struct error *e) NODISCARD;
+
+static inline void audit_close_p(struct audit **log)
+{
+	audit_close(*log);
+}
+#define _cleanup_audit_ __attribute__((cleanup(audit_close_p)))
 
 /* A name for all records of one run: AUDIT_RUN_ID_LEN lower-case digits and letters. */
 void audit_new_run(char ret[AUDIT_RUN_ID_LEN + 1]);

@@ -39,6 +39,11 @@ static int make_directories(const char *dir, struct error *e)
 	}
 }
 
+void files_make_directory(const char *dir)
+{
+	(void)!make_directories(dir, NULL);
+}
+
 static int check_directory(int dir, const char *path, struct error *e)
 {
 	struct stat st;

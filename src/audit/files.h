@@ -34,6 +34,8 @@ enum files_use { FILES_READ, FILES_WRITE };
  */
 int files_open(const char *path, enum files_use use, struct audit_files *ret, struct error *e)
 	NODISCARD;
+/* Make it, with those above it, as well as that goes. */
+void files_make_directory(const char *dir);
 void files_close(struct audit_files *f);
 
 /*

@@ -145,7 +145,8 @@ static int split_block(struct splitter *s, const char *text, size_t len)
 static int each_of_file(const struct snapshot_file *f, char *block, snapshot_visit *visit,
 			void *ctx)
 {
-	struct splitter s = { .line = { .file = f },
+	struct splitter s = { .line = { .file = f, .offset = f->start },
+			      .at = f->start,
 			      .held = BUF_INIT(SNAPSHOT_LINE_MAX),
 			      .visit = visit,
 			      .ctx = ctx };

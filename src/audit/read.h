@@ -15,7 +15,8 @@
 
 struct snapshot_file {
 	int fd;
-	uint64_t size;
+	uint64_t start,
+		size; /* what is given: from the beginning, unless the owner says otherwise */
 	char name[FILES_NAME_MAX];
 };
 

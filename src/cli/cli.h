@@ -48,7 +48,7 @@ const struct command *command_find(const char *name);
 int command_refuse(struct arena *a, const char *word, struct error *e);
 
 command_fn cmd_run, cmd_policy, cmd_explain, cmd_plan, cmd_check, cmd_wrap, cmd_trust, cmd_mcp,
-	cmd_help;
+	cmd_log, cmd_help;
 
 /* help.c */
 void help_overview(struct buf *out);
@@ -72,6 +72,9 @@ int invocation_policy(const struct invocation *inv, const struct setting_text *e
 /* The same in two steps, for who needs the inputs again. */
 int invocation_inputs(const struct invocation *inv, struct policy_inputs *ret, struct error *e)
 	NODISCARD;
+/* The audit log, if there is to be one and it can be written; else a warning says why not. */
+struct audit;
+struct audit *invocation_log(const struct policy *p);
 /* What the policy has to say to the user, as warnings. */
 void invocation_notes(const struct invocation *inv, const struct policy *p);
 /* The command to run: the words, or the shell for -c. -EINVAL without any. */

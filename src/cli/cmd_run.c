@@ -89,6 +89,12 @@ static void tell_note(void *ctx, const char *text)
 		log_warn("%s", text);
 }
 
+static void tell_unlogged(void *ctx, const struct error *e)
+{
+	(void)ctx;
+	log_warn("the audit log cannot be written: %s; the run is not recorded", e->text);
+}
+
 static void tell_paths(const char *what, const struct report_entry *v, size_t n)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(BUF_MAX_TEXT);
@@ -134,6 +140,7 @@ int run_sandboxed(const struct invocation *inv, struct run_request *req, int eve
 {
 	struct report report = { .a = inv->arena };
 	struct run_result result = { 0 };
+	_cleanup_audit_ struct audit *log = NULL;
 	_cleanup_fd_ int fd = -1;
 	struct listener listener = { .events = events,
 				     .srt = inv->srt,
@@ -142,11 +149,14 @@ int run_sandboxed(const struct invocation *inv, struct run_request *req, int eve
 
 	if (r < 0)
 		return r;
+	log = invocation_log(req->policy);
+	req->audit = log;
 	req->report = &report;
 	req->proxy_program = inputs_helper(inv->arena, "ambit-proxy");
 	req->report_reads = inv->options.report_reads;
 	req->tell = tell_denied;
 	req->note = tell_note;
+	req->unlogged = tell_unlogged;
 	req->ctx = &listener;
 	if (inv->options.ask) {
 		req->ask = ask_program;

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "audit/audit.h"
+#include "base/log.h"
 #include "base/text.h"
 #include "cli/cli.h"
 #include "policy/inputs.h"
@@ -58,6 +60,18 @@ static bool same_file(const struct stat *a, const struct stat *b)
 	       a->st_ctim.tv_sec == b->st_ctim.tv_sec && a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
 }
 
+static void record(const struct policy *p, const char *file)
+{
+	const struct audit_policy_change change = {
+		.by = "trust", .action = "trust", .value = file, .scope = "until the file changes"
+	};
+	_cleanup_audit_ struct audit *log = invocation_log(p);
+	struct error e = { 0 };
+
+	if (audit_policy_change(log, &change, &e) < 0)
+		log_warn("the audit log cannot be written: %s; the trust is not recorded", e.text);
+}
+
 int cmd_trust(const struct invocation *inv, int *ret_status, struct error *e)
 {
 	_cleanup_buf_ struct buf out = BUF_INIT(BUF_MAX_TEXT);
@@ -82,5 +96,6 @@ int cmd_trust(const struct invocation *inv, int *ret_status, struct error *e)
 	r = trust_add(inputs_trust_store(inv->arena, inv->environ_in, in.home), in.project_file, e);
 	if (r < 0)
 		return r;
+	record(p, in.project_file);
 	return output_write(&out, e);
 }

@@ -32,13 +32,15 @@ const struct command commands_table[] = {
 	{ "wrap", cmd_wrap, SHARED | GROUP_SHELL, true,
 	  "[OPTIONS] [--] COMMAND [ARG...]\n[OPTIONS] -c STRING",
 	  "print a shell line that runs the command in the sandbox" },
+	{ "log", cmd_log, GROUP_GENERAL | GROUP_JSON | GROUP_LOG, false,
+	  "[OPTIONS]\n[--file FILE] [--json] verify",
+	  "read, follow (-f) and verify the audit log" },
 	{ "trust", cmd_trust, GROUP_GENERAL, false, "[DIR]",
 	  "let a project's own settings widen the policy, until they change" },
 	{ "mcp", cmd_mcp, SHARED, false, "serve [OPTIONS]",
 	  "serve the tools execute, execute_file and batch_execute over MCP, on stdin and stdout" },
 	{ "help", cmd_help, GROUP_GENERAL, false, "[COMMAND]", "show this, or the help of a command" },
 	{ .name = "learn" },
-	{ .name = "log" },
 	{ .name = "agent" },
 };
 /* clang-format on */

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "audit/audit.h"
 #include "base/log.h"
 #include "cli/cli.h"
 #include "policy/inputs.h"
@@ -78,6 +79,16 @@ int invocation_policy(const struct invocation *inv, const struct setting_text *e
 		in.settings = v;
 	}
 	return policy_load(inv->arena, &in, ret, e);
+}
+
+struct audit *invocation_log(const struct policy *p)
+{
+	struct audit *log = NULL;
+	struct error e = { 0 };
+
+	if (audit_open_for(p, &log, &e) < 0)
+		log_warn("the audit log cannot be opened: %s; nothing is recorded", e.text);
+	return log;
 }
 
 void invocation_notes(const struct invocation *inv, const struct policy *p)

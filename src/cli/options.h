@@ -20,6 +20,7 @@ enum option_group {
 	GROUP_JSON = 1 << 3,
 	GROUP_SCHEMA = 1 << 4,
 	GROUP_ATTACK = 1 << 5,
+	GROUP_LOG = 1 << 6,
 };
 
 enum option_effect {
@@ -62,6 +63,8 @@ struct options {
 	bool json, schema, attack;
 	bool quiet, verbose, debug, help;
 	bool report_reads, ask;
+	const char *kind, *run, *since, *until, *file; /* log */
+	bool follow, violations;
 };
 
 /* What options_parse() needs to know about the command. */

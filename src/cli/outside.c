@@ -14,6 +14,7 @@
 #include "policy/excluded.h"
 #include "policy/inputs.h"
 #include "policy/schema.h"
+#include "supervise/journal.h"
 
 /* Who asked for no sandbox; NULL = nobody. */
 static const char *unsandboxed_by(struct arena *a, const struct policy *p)
@@ -68,6 +69,19 @@ static char **unsandboxed_environment(const struct invocation *inv, const struct
 	return env;
 }
 
+/* It ends as somebody else, so there is only a beginning of it in the log. */
+static void record(const struct policy *p, char *const *argv)
+{
+	_cleanup_audit_ struct audit *log = invocation_log(p);
+	struct journal j;
+
+	journal_init(&j, log);
+	journal_start(&j, p, argv, "none");
+	if (j.failed)
+		log_warn("the audit log cannot be written: %s; the run is not recorded",
+			 j.error.text);
+}
+
 /* Becomes the command; comes back only when that fails. */
 static int become(const struct invocation *inv, const struct policy *p, const char *program,
 		  char *const *argv, struct error *e)
@@ -76,6 +90,7 @@ static int become(const struct invocation *inv, const struct policy *p, const ch
 
 	if (chdir(p->cwd) < 0)
 		return error_set(e, errno, "%s: %s", p->cwd, strerror(errno));
+	record(p, argv);
 	(void)execvpe(program, argv, unsandboxed_environment(inv, p));
 	r = error_set(e, errno, "%s: %s", program, errno == ENOENT ? "not found" : strerror(errno));
 	e->exit_code = r == -ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE;

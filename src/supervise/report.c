@@ -270,6 +270,8 @@ void report_write_fields(const struct report *r, char *const *argv, const struct
 	for (; *argv; argv++)
 		json_string(j, *argv);
 	json_end_array(j);
+	if (*result->run)
+		json_kstring(j, "run", result->run);
 	json_kstring(j, "backend", "native");
 	json_kint(j, "exitCode", result->exit_code);
 	json_kint(j, "signal", result->signal);

@@ -49,6 +49,14 @@ static void tell_denied(void *ctx, const struct report_entry *entry)
 		run->req->tell(run->req->ctx, entry);
 }
 
+static void tell_unlogged(void *ctx, const struct error *e)
+{
+	const struct run *run = ctx;
+
+	if (run->req->unlogged)
+		run->req->unlogged(run->req->ctx, e);
+}
+
 /* What was read is shown escaped. */
 static void tell_control(struct run *run, const char *text, const char *rest)
 {
@@ -240,11 +248,13 @@ static int supervise(struct run *run, const struct run_request *req, const sigse
 	const struct session_hooks hooks = { .note = tell_note,
 					     .denied = tell_denied,
 					     .ask = req->ask ? ask : NULL,
-					     .stopped = follow_stop };
+					     .stopped = follow_stop,
+					     .unlogged = tell_unlogged };
 	struct session_request session = { .policy = req->policy,
 					   .argv = req->argv,
 					   .environ_in = req->environ_in,
 					   .report = req->report,
+					   .audit = req->audit,
 					   .proxy_program = req->proxy_program,
 					   .report_reads = req->report_reads,
 					   .stdio = { -1, -1, -1 },

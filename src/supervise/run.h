@@ -18,6 +18,7 @@ struct run_request {
 	char *const *argv; /* argv[0] is looked up on PATH of the command's environment */
 	char *const *environ_in;
 	struct report *report; /* filled in */
+	struct audit *audit; /* the log; NULL = none is kept */
 	const char *proxy_program; /* ambit-proxy; needed with network allowlist */
 	bool report_reads; /* watch opens for reading and setuid execs too */
 	/*
@@ -31,6 +32,8 @@ struct run_request {
 	struct control *control; /* changes of the network lists; NULL = none */
 	/* Called for the first of each denial, at once; may be NULL. */
 	void (*tell)(void *ctx, const struct report_entry *entry);
+	/* Called once when the log cannot be written; may be NULL. */
+	void (*unlogged)(void *ctx, const struct error *e);
 	/* Called before the command starts, for what the user should know; may be NULL. */
 	void (*note)(void *ctx, const char *text);
 	void *ctx;

@@ -35,6 +35,7 @@
 #include "sandbox/native/native.h"
 #include "supervise/broker/broker.h"
 #include "supervise/egress.h"
+#include "supervise/journal.h"
 #include "supervise/publish.h"
 
 #define TERM_GRACE_MS 2000 /* between SIGTERM and SIGKILL when the time is up */
@@ -60,6 +61,9 @@ struct session {
 	pid_t broker;
 	struct egress *egress; /* the request's, or our own; NULL = none */
 	struct egress_user user; /* at it */
+	struct journal journal;
+	bool logged; /* its start is in the log */
+	bool told; /* that the log cannot be written */
 	int events; /* epoll over the sources */
 	int sources[SOURCE_MAX_]; /* -1 = not, or no longer, watched; owned elsewhere */
 	int listener; /* of the system call filter, until the broker has it */
@@ -143,6 +147,8 @@ int session_change_network(struct session *s, const struct policy *p, struct err
 {
 	int r = s->plan->egress ? egress_change(s->egress, p) : -EPERM;
 
+	if (r == 0)
+		journal_network(&s->journal, "control-fd", p);
 	return r < 0 ? error_set(e, -r, "the network lists could not be changed: %s", strerror(-r))
 		     : 0;
 }
@@ -164,8 +170,9 @@ static int open_lock(const struct policy *p)
 	if (stat(runtime, &st) == 0 && st.st_uid == geteuid() && (st.st_mode & 022) == 0)
 		return open(path_join(a, runtime, "ambit.lock"),
 			    O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0200);
-	dir = path_join(a, p->home, ".local/state/ambit");
-	for (char *s = dir + strlen(p->home) + 1; (s = strchr(s, '/')); *s++ = '/') {
+	dir = p->state_dir ? arena_strdup(a, p->state_dir)
+			   : path_join(a, p->home, ".local/state/ambit");
+	for (char *s = dir + 1; (s = strchr(s, '/')); *s++ = '/') {
 		*s = '\0';
 		(void)mkdir(dir, 0700);
 	}
@@ -192,8 +199,7 @@ static int start_broker(struct session *s)
 	if (lock >= 0)
 		(void)fchmod(lock, 0200);
 	if (lock < 0)
-		return error_set(&s->failure, errno,
-				 "cannot open the lock file in ~/.local/state/ambit: %s",
+		return error_set(&s->failure, errno, "cannot open the lock file of ambit: %s",
 				 strerror(errno));
 	r = broker_start(&setup, &s->broker, &s->failure);
 	/* from now on the end of file on `reports` means that the broker is gone */
@@ -294,12 +300,31 @@ static void watch_early_end(struct session *s)
 	fail(s);
 }
 
-static void take_violation(const struct session *s, const struct violation *v)
+static void take_violation(struct session *s, const struct violation *v)
 {
 	const struct report_entry *entry = report_add(s->req.report, s->req.policy, s->command, v);
 
-	if (entry && v->kind < VIOLATION_LATER && s->req.hooks && s->req.hooks->denied)
+	if (!entry || v->kind >= VIOLATION_LATER)
+		return;
+	journal_denied(&s->journal, entry);
+	if (s->req.hooks && s->req.hooks->denied)
 		s->req.hooks->denied(s->req.ctx, entry);
+}
+
+static void log_start(struct session *s)
+{
+	s->logged = true;
+	journal_start(&s->journal, s->req.policy, s->req.argv,
+		      s->backend ? s->backend->name : "unknown");
+}
+
+static void tell_unlogged(struct session *s)
+{
+	if (!s->journal.failed || s->told)
+		return;
+	s->told = true;
+	if (s->req.hooks && s->req.hooks->unlogged)
+		s->req.hooks->unlogged(s->req.ctx, &s->journal.error);
 }
 
 static void on_report(struct session *s)
@@ -322,7 +347,7 @@ static void on_report(struct session *s)
 static void on_egress(void *ctx, const struct egress_record *r)
 {
 	static const struct session_hooks none;
-	const struct session *s = ctx;
+	struct session *s = ctx;
 	const struct session_hooks *hooks = s->req.hooks ? s->req.hooks : &none;
 	_cleanup_buf_ struct buf notice = BUF_INIT(BUF_MAX_TEXT);
 	struct violation v;
@@ -330,6 +355,7 @@ static void on_egress(void *ctx, const struct egress_record *r)
 	switch (r->kind) {
 	case EGRESS_FAILED:
 	case EGRESS_CONNECT:
+		journal_decision(&s->journal, r);
 		if (!r->allow) {
 			egress_record_violation(r, &v);
 			take_violation(s, &v);
@@ -531,6 +557,7 @@ bool session_step(struct session *s)
 	}
 	if (gone)
 		hear_the_rest(s);
+	tell_unlogged(s);
 	return is_over(s);
 }
 
@@ -545,6 +572,7 @@ static void fill_result(const struct session *s, const struct rusage *usage, str
 		.limit = s->limit,
 		.remains = s->broker,
 	};
+	text_copy(ret->run, sizeof(ret->run), s->journal.run);
 	if (!s->ended) /* init was killed with everything inside */
 		ret->signal = SIGKILL;
 	else if (WIFSIGNALED(s->status))
@@ -675,6 +703,9 @@ static int start(struct session *s, struct error *e)
 		tell_note(s, limits_note(s->limits));
 	if (r == 0)
 		r = s->backend->start(s->plan, &cmd, &s->child, e);
+	/* while the child sets itself up, so that it costs the command nothing */
+	if (r == 0)
+		log_start(s);
 	if (r == 0 && s->limits)
 		r = limits_start(s->limits, s->plan, &s->child, e);
 	if (r == 0)
@@ -725,7 +756,14 @@ int session_start(const struct session_request *req, struct session **ret, struc
 			       .reports = { -1, -1 } };
 	for (size_t i = 0; i < SOURCE_MAX_; i++)
 		s->sources[i] = -1;
+	journal_init(&s->journal, req->audit);
 	r = start(s, e);
+	if (r < 0) {
+		if (!s->logged)
+			log_start(s);
+		journal_end(&s->journal, NULL, 0, e);
+	}
+	tell_unlogged(s);
 	if (r < 0)
 		release(s);
 	else
@@ -750,6 +788,8 @@ int session_end(struct session *s, struct run_result *ret, struct error *e)
 		report_prune(s->req.report);
 		fill_result(s, &usage, ret);
 	}
+	journal_end(&s->journal, s->failed ? NULL : ret, s->req.report->n_denied, e);
+	tell_unlogged(s);
 	release(s);
 	return r;
 }

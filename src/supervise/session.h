@@ -18,6 +18,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "audit/audit.h"
 #include "base/error.h"
 #include "policy/policy.h"
 #include "sandbox/plan.h"
@@ -44,6 +45,8 @@ struct session_hooks {
 	void (*ask)(void *ctx, const struct egress_record *r);
 	/* The command was stopped by this signal. */
 	void (*stopped)(void *ctx, int sig);
+	/* The audit log could not be written; told once. */
+	void (*unlogged)(void *ctx, const struct error *e);
 };
 
 struct session_request {
@@ -51,6 +54,7 @@ struct session_request {
 	char *const *argv; /* argv[0] is looked up on PATH of the command's environment */
 	char *const *environ_in;
 	struct report *report; /* filled in */
+	struct audit *audit; /* the log; NULL = none is kept */
 	const char *proxy_program; /* ambit-proxy; needed with network allowlist */
 	struct egress
 		*egress; /* one that several sessions share; NULL = one of its own, if needed */
@@ -70,6 +74,7 @@ struct run_result {
 	int signal; /* the command died of it, else 0 */
 	bool timed_out; /* the time limit ended it */
 	int limit; /* enum limit that was reached first, -1 = none */
+	char run[AUDIT_RUN_ID_LEN + 1]; /* its name in the audit log; "" = not in it */
 	uint64_t wall_ms, cpu_ms;
 	uint64_t max_rss; /* bytes, of the largest process */
 	struct limits_peak peak; /* of all processes together, as far as it was measured */

@@ -86,7 +86,7 @@ def test_saves_during_a_run(boxes):
 def test_lock_of_the_brokers_cannot_be_held(boxes):
     """Sandboxes of a user share a lock; one of them must not make the others wait."""
     box = boxes("user")
-    r = box.sh("for f in ~/.local/state/ambit/lock /run/user/*/ambit.lock; do "
+    r = box.sh("for f in $XDG_STATE_HOME/ambit/lock /run/user/*/ambit.lock; do "
                "[ -e $f ] && exec 9<$f && flock -n 9 && echo held $f; done 2>/dev/null; true",
                options=["-q"])
     assert "held" not in r.out, r.out

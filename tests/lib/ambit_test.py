@@ -148,17 +148,20 @@ def _text(data):
 # --- the box: one person with a home and a project -----------------------------------
 
 class Box:
-    """A person (who), a home of their own and the project `ws` in it."""
+    """A person (who), a home of their own, the project `ws` in it; XDG_STATE_HOME beside it."""
 
     def __init__(self, person, home):
         self.who = person
         self.home = Path(home)
         self.ws = self.home / "ws"
+        self.state = self.home.with_name(self.home.name + ".state")
         self.options = []  # put in front of every run
         self.env = {
             "HOME": str(self.home), "USER": person.account, "LOGNAME": person.account,
             "PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "LANG": "C.UTF-8",
             "TERM": "xterm", "SHELL": "/bin/bash",
+            # the audit log beside the home, so that a run need leave nothing in it
+            "XDG_STATE_HOME": str(self.state),
         }
 
     # files, on the host side
@@ -326,9 +329,10 @@ def boxes(base_dir):
         person = who(name)
         count += 1
         home = base / f"{name}{count}"
-        home.mkdir()
-        os.chown(home, person.uid, person.gid)
         b = Box(person, home)
+        for d in (home, b.state):
+            d.mkdir()
+            os.chown(d, person.uid, person.gid)
         b.mkdir("ws")
         return b
 

@@ -227,7 +227,7 @@ def test_version(plain):
 def test_help(plain):
     overview = plain.ambit("help").ok().out
     assert overview == plain.ambit("--help").ok().out == plain.ambit("-h").ok().out
-    for command in ("run", "check", "policy", "explain", "plan", "wrap", "trust", "help"):
+    for command in ("run", "check", "policy", "explain", "plan", "wrap", "log", "trust", "help"):
         assert re.search(rf"\b{command}\b", overview), command
         text = plain.ambit("help", command).ok().out
         assert text == plain.ambit(command, "--help").ok().out

@@ -130,7 +130,7 @@ def test_trust(box):
 def test_trust_store_is_private(box):
     project(box)
     box.ambit("trust").ok()
-    store = box.home / ".local/state/ambit/trust"
+    store = box.state / "ambit/trust"
     assert store.stat().st_mode & 0o777 == 0o600 and store.parent.stat().st_mode & 0o777 == 0o700
 
 

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One run in the audit log: its start, what was denied, where it connected, how it ended. The
+ * first of each thing at once, repetitions as counts at the end; and no more than a
+ * bounded number of lines, so that a command cannot push what was logged before out of
+ * the log by being denied things.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "audit/audit.h"
+#include "base/error.h"
+#include "policy/policy.h"
+
+struct egress_record;
+struct report_entry;
+struct run_result;
+
+#define JOURNAL_LINES_MAX 5000
+#define JOURNAL_PLACES_MAX 1024
+
+struct journal {
+	struct audit *log; /* NULL: nothing is written */
+	char run[AUDIT_RUN_ID_LEN + 1];
+	unsigned lines;
+	uint64_t left_out; /* records past the bound */
+	uint64_t allowed, denied; /* connections */
+	uint64_t sent, received; /* bytes of them */
+	uint32_t places[JOURNAL_PLACES_MAX]; /* hashes of what was logged: host, port, verdict */
+	size_t n_places;
+	int failed; /* -errno of the first record that could not be written */
+	struct error error;
+};
+
+void journal_init(struct journal *j, struct audit *log);
+void journal_start(struct journal *j, const struct policy *p, char *const *argv,
+		   const char *backend);
+void journal_denied(struct journal *j, const struct report_entry *entry);
+void journal_decision(struct journal *j, const struct egress_record *d);
+/* The network lists are those of p from now on. */
+void journal_network(struct journal *j, const char *by, const struct policy *p);
+/* result NULL: nothing was run, because of e. */
+void journal_end(struct journal *j, const struct run_result *result, size_t violations,
+		 const struct error *e);
