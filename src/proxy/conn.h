@@ -95,7 +95,7 @@ enum wait {
 	WAIT_MAX_
 };
 
-enum ref_kind { REF_CONTROL, REF_RESOLVER, REF_LISTENER, REF_SIDE };
+enum ref_kind { REF_CONTROL, REF_RESOLVER, REF_LISTENER, REF_INQUIRIES, REF_SIDE };
 
 struct side {
 	enum ref_kind ref; /* first: what epoll points to */

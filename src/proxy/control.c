@@ -215,6 +215,16 @@ static int on_answer(struct proxy *p, struct message *m UNUSED, const char *arg,
 	return ask_answer(p, arg, e);
 }
 
+static int on_inquiries(struct proxy *p, struct message *m, const char *arg, struct error *e)
+{
+	int r = inquiries_open(p, owner_of(p, arg), m->fd);
+
+	if (r < 0)
+		return error_set(e, -r, "inquiries: %s", strerror(-r));
+	m->fd = -1;
+	return 0;
+}
+
 static int on_quit(struct proxy *p, struct message *m UNUSED, const char *arg UNUSED,
 		   struct error *e UNUSED)
 {
@@ -233,7 +243,8 @@ static const struct {
 	{ "config", on_config, true },   { "listener", on_listener, true },
 	{ "forward", on_forward, true }, { "publish", on_publish, true },
 	{ "seed", on_seed, true },       { "answer", on_answer, false },
-	{ "drop", on_drop, false },      { "quit", on_quit, false },
+	{ "drop", on_drop, false },      { "inquiries", on_inquiries, true },
+	{ "quit", on_quit, false },
 };
 
 static int handle(struct proxy *p, struct message *m, struct error *e)

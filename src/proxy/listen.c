@@ -18,6 +18,7 @@
 #define ACCEPT_BATCH 256
 #define PORT_HTTP 80
 #define PORT_DNS 53
+#define PORT_TRANSPARENT 61080 /* as sandbox/native/egress.h has it */
 #ifndef IPV6_FREEBIND
 #define IPV6_FREEBIND 78
 #endif
@@ -129,6 +130,21 @@ void listener_captured(struct proxy *p, struct conn *c, const struct host *host,
 		dial_start(p, c, false);
 }
 
+/* It came to the listener's own port: the broker sent it here, or that was what it wanted. */
+static uint16_t redirected_from(const struct listener *l, int fd, const struct host *to)
+{
+	struct sockaddr_storage from = { 0 };
+	socklen_t len = sizeof(from);
+	struct sockaddr_in in; /* the port is at the same place in both */
+	uint16_t port = 0;
+
+	if (getpeername(fd, (struct sockaddr *)&from, &len) == 0) {
+		memcpy(&in, &from, sizeof(in));
+		port = inquiries_arrived(l->owner, to, ntohs(in.sin_port));
+	}
+	return port ? port : PORT_TRANSPARENT;
+}
+
 static void accept_transparent(struct proxy *p, const struct listener *l, int fd)
 {
 	const struct names *names = &l->owner->names;
@@ -143,6 +159,8 @@ static void accept_transparent(struct proxy *p, const struct listener *l, int fd
 		fd_close(fd);
 		return;
 	}
+	if (port == PORT_TRANSPARENT)
+		port = redirected_from(l, fd, &host);
 	if (port == PORT_DNS && !names_is_synthetic(names, &host)) {
 		c = conn_new(p, l, fd, FRONT_DNS, VIA_DNS);
 		if (c)

@@ -103,6 +103,9 @@ static void dispatch(struct proxy *p, const struct epoll_event *ev)
 	case REF_LISTENER:
 		listener_event(p, ev->data.ptr);
 		break;
+	case REF_INQUIRIES:
+		inquiries_event(p, ev->data.ptr);
+		break;
 	case REF_SIDE:
 		conn_event(p, ev->data.ptr, ev->events);
 		break;

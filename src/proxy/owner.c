@@ -132,6 +132,7 @@ static void remove_owner(struct proxy *p, struct owner **at)
 			conn_close(p, c);
 	}
 	listeners_remove(p, o);
+	inquiries_close(o);
 	report_gone(&p->report, o->id);
 	for (size_t i = 0; i < ARRAY_LEN(o->seeds); i++) {
 		fd_close(o->seeds[i].fd);

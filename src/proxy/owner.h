@@ -35,6 +35,7 @@ struct owner {
 	unsigned n_conns;
 	unsigned n_published; /* of them, those that came from the host */
 	struct seed seeds[2]; /* IPv4, IPv6 */
+	struct inquiries *inquiries; /* of its broker; NULL = none will come */
 	bool paused; /* its listeners are not polled: no room for another connection */
 	bool busy; /* something of it happened in this turn of the loop */
 	uint64_t leave_ms; /* it is to go, at this time at the latest; 0 = it stays */

@@ -91,6 +91,13 @@ int publish_socket(const struct seed *seed) NODISCARD; /* a new one inside, or -
 bool publish_must_wait(const struct proxy *p, const struct owner *o);
 void publish_accept(struct proxy *p, const struct listener *l, int fd);
 
+/* inquiry.c */
+int inquiries_open(struct proxy *p, struct owner *o, int fd) NODISCARD; /* takes fd over */
+void inquiries_event(struct proxy *p, struct inquiries *q);
+void inquiries_close(struct owner *o);
+/* Port that a connection at the listener's own port was going to; 0 = that very port. */
+uint16_t inquiries_arrived(struct owner *o, const struct host *to, uint16_t source);
+
 /* own.c */
 const struct own_addresses *own_addresses(struct proxy *p);
 

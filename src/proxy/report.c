@@ -105,6 +105,10 @@ void report_connect(struct report *r, const struct record *rec)
 	put_string(&j, "rule", rec->rule);
 	put_string(&j, "reason", rec->reason);
 	put_string(&j, "address", rec->address);
+	if (rec->process) {
+		json_kstring(&j, "process", rec->process);
+		json_kint(&j, "pid", rec->pid);
+	}
 	json_kint(&j, "sent", (int64_t)rec->sent);
 	json_kint(&j, "received", (int64_t)rec->received);
 	json_kint(&j, "ms", (int64_t)rec->ms);

@@ -29,6 +29,8 @@ struct record {
 	const char *host, *via, *rule, *reason, *address; /* NULL = leave out */
 	uint16_t port;
 	bool allow;
+	const char *process; /* that wanted it, where known; else NULL */
+	int pid;
 	uint64_t sent, received, ms;
 };
 

@@ -333,8 +333,9 @@ static void correct_pwd(struct compiler *c)
 static int check_required(const struct policy *p, const struct plan_facts *facts, struct error *e)
 {
 	/* what every run has, or does not start; the two others depend on the kernel */
-	static const char *const always[] = { "user-namespaces", "files", "processes", "devices",
-					      "network",         "ipc",   "seccomp",   "names" };
+	static const char *const always[] = { "user-namespaces", "files",   "processes",
+					      "devices",         "network", "ipc",
+					      "seccomp",         "names",   "egress" };
 
 	for (size_t i = 0; i < p->require.n; i++) {
 		const char *name = p->require.v[i].text;
@@ -470,7 +471,7 @@ int plan_compile(struct arena *a, const struct policy *p, const struct plan_fact
 	r = compile_mounts(&c);
 	if (r < 0)
 		return r;
-	plan->broker = plan->n_guarded || !plan->all_unix || plan->no_listen;
+	plan->broker = plan->n_guarded || !plan->all_unix || plan->no_listen || plan->egress;
 	*ret = plan;
 	return 0;
 }

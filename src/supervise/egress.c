@@ -111,6 +111,8 @@ static int send_listener(const struct egress *x, const struct egress_user *u,
 		[EGRESS_DNS_TCP] = "listener dns-tcp",
 		[EGRESS_SEED] = "seed connect",
 		[EGRESS_SEED_LISTENER] = "seed accept",
+		[EGRESS_REDIRECTED] = "listener transparent",
+		[EGRESS_INQUIRIES] = "inquiries",
 	};
 	const struct policy_network *net = &x->setup.policy->network;
 	char text[96];

@@ -23,7 +23,9 @@ static const struct {
 	{ "received", AT(received), INT64_MAX },
 	{ "ms", AT(ms), INT64_MAX },
 	{ "count", AT(count), INT64_MAX },
+	{ "pid", AT(pid), INT32_MAX },
 	{ "via", AT(via), 0 },
+	{ "process", AT(process), 0 },
 	{ "host", AT(host), 0 },
 	{ "address", AT(address), 0 },
 	{ "rule", AT(rule), 0 },
@@ -111,10 +113,13 @@ void egress_record_violation(const struct egress_record *r, struct violation *re
 		  r->kind == EGRESS_FAILED ? "network.proxy" : r->rule);
 	text_copy(ret->reason, sizeof(ret->reason), r->reason);
 	text_copy(ret->source, sizeof(ret->source), "network");
+	text_copy(ret->process, sizeof(ret->process), r->process);
+	ret->pid = (int32_t)r->pid;
 	if (r->kind == EGRESS_FAILED)
 		text_copy(ret->path, sizeof(ret->path), "anything");
 	else if (r->port)
-		(void)snprintf(ret->path, sizeof(ret->path), "%s:%u", r->host, r->port);
+		(void)snprintf(ret->path, sizeof(ret->path),
+			       strchr(r->host, ':') ? "[%s]:%u" : "%s:%u", r->host, r->port);
 	else
 		text_copy(ret->path, sizeof(ret->path), r->host);
 }

@@ -33,6 +33,8 @@ struct egress_record {
 	uint64_t sent, received; /* bytes, by the command and by the other side */
 	uint64_t ms; /* since the request */
 	uint64_t count;
+	uint32_t pid; /* as the command sees it; 0 = not known */
+	char process[PROCESS_NAME_MAX]; /* that wanted it; "" = not known */
 	char via[16]; /* http, connect, socks, transparent, dns, forward, publish */
 	char host[256];
 	char address[64]; /* dialled; "" = none */

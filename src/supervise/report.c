@@ -34,6 +34,14 @@ static bool is_ignored(const struct policy *p, const char *command, const char *
 	return false;
 }
 
+/* A question for a name: what would be allowed is the name, which is not known. */
+static bool is_name_server(const char *target)
+{
+	size_t n = strlen(target);
+
+	return n > 3 && strcmp(target + n - 3, ":53") == 0;
+}
+
 /* The option that would allow it; NULL when nothing should. */
 static const char *hint_for(struct arena *a, const struct violation *v)
 {
@@ -50,6 +58,11 @@ static const char *hint_for(struct arena *a, const struct violation *v)
 	} else if (v->kind == VIOLATION_CONNECT && strcmp(v->rule, "network.allowedDomains") == 0) {
 		buf_puts(&b, "--allow-domain ");
 		text_append_shell(&b, v->path);
+	} else if (v->kind == VIOLATION_CONNECT && strcmp(v->rule, "network.mode") == 0) {
+		if (strcmp(v->source, "default") != 0)
+			buf_puts(&b, "--network allowlist ");
+		buf_puts(&b, "--allow-domain ");
+		text_append_shell(&b, is_name_server(v->path) ? "HOST" : v->path);
 	} else if (v->kind == VIOLATION_UNIX) {
 		buf_puts(&b, "--allow-unix ");
 		text_append_shell(&b, v->path);

@@ -69,6 +69,8 @@ struct session {
 	int listener; /* of the system call filter, until the broker has it */
 	int user_ns, mount_ns; /* for the broker to join */
 	int reports[2]; /* ours, the broker's */
+	int inquiries; /* the broker's end; the other is the proxy's */
+	bool redirects; /* connections get to the proxy by the broker only */
 	bool ended, failed;
 	int status; /* wait status of the command */
 	struct error failure;
@@ -191,6 +193,8 @@ static int start_broker(struct session *s)
 		.mount_ns = s->mount_ns,
 		.reports = s->reports[1],
 		.performed = s->limits ? limits_performed(s->limits) : NULL,
+		.inquiries = s->inquiries,
+		.redirects = s->redirects,
 		.lock = lock,
 	};
 	int r;
@@ -207,6 +211,15 @@ static int start_broker(struct session *s)
 	return r;
 }
 
+static void note_redirects(struct session *s)
+{
+	s->redirects = true;
+	if (s->req.hooks && s->req.hooks->note)
+		s->req.hooks->note(s->req.ctx,
+				   "nftables tproxy is not available here: only programs that call "
+				   "connect(2) reach allowed domains (ambit check says more)");
+}
+
 /* A listener for the proxy, made inside; the message that came with it is in s->failure. */
 static int take_listener(struct session *s, int fd)
 {
@@ -214,6 +227,8 @@ static int take_listener(struct session *s, int fd)
 	int r;
 
 	memcpy(&m, &s->failure, sizeof(m));
+	if (m.role == EGRESS_REDIRECTED && !s->redirects)
+		note_redirects(s);
 	r = egress_add_listener(&s->user, m.role, fd);
 	return r < 0 ? error_set(&s->failure, -r, "the egress proxy does not answer: %s",
 				 strerror(-r))
@@ -667,6 +682,19 @@ static void tell_note(const struct session *s, const char *text)
 		s->req.hooks->note(s->req.ctx, text);
 }
 
+/* Our copy of the broker's end stays open: its end is no reason to start the proxy. */
+static int open_inquiries(struct session *s, struct error *e)
+{
+	int pair[2], r;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return error_set(e, errno, "cannot make a socket: %s", strerror(errno));
+	s->inquiries = pair[1];
+	r = egress_add_listener(&s->user, EGRESS_INQUIRIES, pair[0]);
+	fd_close(pair[0]);
+	return r < 0 ? error_set(e, -r, "cannot reach the egress proxy: %s", strerror(-r)) : 0;
+}
+
 static int start(struct session *s, struct error *e)
 {
 	struct sandbox_command cmd = { .argv = s->req.argv,
@@ -695,6 +723,8 @@ static int start(struct session *s, struct error *e)
 		r = start_egress(s, e);
 	if (r == 0)
 		r = publish_listen(&s->user, s->plan, e);
+	if (r == 0 && s->plan->egress && s->plan->broker)
+		r = open_inquiries(s, e);
 	if (r == 0)
 		r = limits_new(s->a, s->req.policy, s->req.measure, &s->limits, e);
 	if (r == 0 && s->limits)
@@ -733,6 +763,7 @@ static void release(struct session *s)
 	fd_close(s->mount_ns);
 	fd_close(s->reports[0]);
 	fd_close(s->reports[1]);
+	fd_close(s->inquiries);
 	limits_free(s->limits);
 	arena_free(s->a);
 	free(s);
@@ -753,7 +784,8 @@ int session_start(const struct session_request *req, struct session **ret, struc
 			       .listener = -1,
 			       .user_ns = -1,
 			       .mount_ns = -1,
-			       .reports = { -1, -1 } };
+			       .reports = { -1, -1 },
+			       .inquiries = -1 };
 	for (size_t i = 0; i < SOURCE_MAX_; i++)
 		s->sources[i] = -1;
 	journal_init(&s->journal, req->audit);

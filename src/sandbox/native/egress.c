@@ -302,7 +302,7 @@ static void add_table(struct message *m, uint8_t family)
 	end(m);
 }
 
-static int capture_tcp(void)
+int native_capture(void)
 {
 	struct message m = { .len = 0 };
 
@@ -374,7 +374,7 @@ static int open_listener(int sock, int family, int role, uint16_t port)
 	return r < 0 ? r : send_listener(sock, role, fd);
 }
 
-static int open_listeners(int sock, int family)
+static int open_listeners(int sock, int family, bool captured)
 {
 	static const uint16_t ports[] = {
 		[EGRESS_HTTP] = EGRESS_HTTP_PORT,
@@ -388,7 +388,9 @@ static int open_listeners(int sock, int family)
 	_Static_assert(ARRAY_LEN(ports) == EGRESS_SEED, "a port for each listener");
 	for (size_t i = 0; i < ARRAY_LEN(ports) && r == 0; i++) {
 		/* the others have known addresses of IPv4; TCP to an unknown :53 is captured */
-		if (family == AF_INET || i == EGRESS_TRANSPARENT || i == EGRESS_DNS_UDP)
+		if (i == EGRESS_TRANSPARENT && !captured)
+			r = open_listener(sock, family, EGRESS_REDIRECTED, ports[i]);
+		else if (family == AF_INET || i == EGRESS_TRANSPARENT || i == EGRESS_DNS_UDP)
 			r = open_listener(sock, family, (int)i, ports[i]);
 	}
 	return r;
@@ -411,21 +413,17 @@ static int open_host_ports(int sock, const uint16_t *ports, size_t n, struct err
 int native_egress(int sock, const uint16_t *host_ports, size_t n_host_ports, struct error *e)
 {
 	int r = add_local_route(AF_INET);
+	bool captured;
 
 	if (r < 0)
 		return error_set(e, -r, "cannot make all addresses local: %s", strerror(-r));
-	r = capture_tcp();
-	if (r < 0)
-		return error_set(e, -r,
-				 "cannot capture connections (nftables tproxy: kernel modules "
-				 "nf_tables and nft_tproxy): %s",
-				 strerror(-r));
-	r = open_listeners(sock, AF_INET);
+	captured = native_capture() == 0;
+	r = open_listeners(sock, AF_INET, captured);
 	if (r < 0)
 		return error_set(e, -r, "cannot make the proxy's listeners: %s", strerror(-r));
 	/* a kernel without IPv6 has no way out over it either */
 	if (add_local_route(AF_INET6) == 0) {
-		r = open_listeners(sock, AF_INET6);
+		r = open_listeners(sock, AF_INET6, captured);
 		if (r < 0)
 			return error_set(e, -r, "cannot make the proxy's IPv6 listeners: %s",
 					 strerror(-r));

@@ -22,6 +22,8 @@ enum egress_role {
 	EGRESS_DNS_TCP,
 	EGRESS_SEED, /* not connected: with the next, new sockets of the namespace are made */
 	EGRESS_SEED_LISTENER,
+	EGRESS_REDIRECTED, /* transparent, but only what the broker sends there arrives */
+	EGRESS_INQUIRIES, /* the broker's questions; not a listener, and not from inside */
 	EGRESS_ROLE_MAX_,
 	EGRESS_FORWARD = 0x10000, /* plus the port of the host's 127.0.0.1 */
 	EGRESS_PUBLISH = 0x20000, /* plus the port inside; listens on the host */
@@ -38,9 +40,14 @@ struct egress_message {
 };
 #define EGRESS_MAGIC "egress"
 
-/* Inside the new network namespace, with CAP_NET_ADMIN there and lo up. */
+/*
+ * Inside the new network namespace, with CAP_NET_ADMIN there and lo up. Without nftables the
+ * transparent listener is an EGRESS_REDIRECTED one.
+ */
 int native_egress(int sock, const uint16_t *host_ports, size_t n_host_ports, struct error *e)
 	NODISCARD;
+/* There too: TCP to anything but loopback goes to the transparent listener. 0 or -errno. */
+int native_capture(void) NODISCARD;
 /*
  * What published ports need: for each family a socket and a listener on loopback. Whoever
  * has the two can make any number of sockets that live in this namespace, without

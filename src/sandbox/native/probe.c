@@ -23,6 +23,7 @@
 #include "base/sys.h"
 #include "base/text.h"
 #include "sandbox/backend.h"
+#include "sandbox/native/egress.h"
 #include "sandbox/native/native.h"
 #include "sandbox/native/seccomp.h"
 
@@ -89,6 +90,7 @@ enum {
 	STEP_PROC,
 	STEP_DEV,
 	STEP_NET,
+	STEP_CAPTURE,
 	STEP_OTHER, /* pid, ipc, uts, cgroup: made together with the user namespace */
 	STEP_SECCOMP,
 	STEP_NOTIFY,
@@ -139,6 +141,7 @@ static void try_steps(unsigned uid, unsigned gid, int *results)
 											   : 0;
 	results[STEP_DEV] = mount("ambit", "/dev", "tmpfs", MS_NOSUID, "mode=0755") < 0 ? errno : 0;
 	results[STEP_NET] = 0;
+	results[STEP_CAPTURE] = -native_capture();
 	results[STEP_OTHER] = 0;
 	results[STEP_NOTIFY] = -try_filter(SECCOMP_FILTER_FLAG_NEW_LISTENER);
 	if (results[STEP_NOTIFY] < 0)
@@ -205,6 +208,23 @@ static void add_landlock(struct arena *a, struct properties *ps)
 	add(a, ps, "signal-scope", abi >= 6 ? 0 : ENOSYS, "Landlock scopes", old);
 }
 
+/* By which of the ways, best first; the kernel need not have all of it. */
+static void add_egress(struct arena *a, struct properties *ps, const int *results,
+		       struct diagnosis d)
+{
+	bool captured = results[STEP_CAPTURE] == 0;
+	const char *how =
+		captured ? "all addresses local, nftables tproxy, supervised connect"
+			 : arena_printf(a,
+					"supervised connect alone (nftables tproxy: %s), so that "
+					"only programs that call connect(2) get through",
+					strerror(results[STEP_CAPTURE]));
+
+	if (!d.cause && results[STEP_NOTIFY])
+		d = (struct diagnosis){ "another sandbox watches the calls already", NULL };
+	add(a, ps, "egress", results[STEP_NET] ? results[STEP_NET] : results[STEP_NOTIFY], how, d);
+}
+
 int native_probe(struct arena *a, struct properties *ret, struct error *e)
 {
 	int results[STEP_COUNT] = { 0 };
@@ -229,6 +249,7 @@ int native_probe(struct arena *a, struct properties *ret, struct error *e)
 					  "systempaths=unconfined" });
 	add(a, ret, "devices", results[STEP_DEV], "private /dev", d);
 	add(a, ret, "network", results[STEP_NET], "network namespace", d);
+	add_egress(a, ret, results, d);
 	add(a, ret, "ipc", results[STEP_OTHER], "ipc, uts and cgroup namespaces", d);
 	add_landlock(a, ret);
 	add(a, ret, "seccomp", results[STEP_SECCOMP], "system call filter",

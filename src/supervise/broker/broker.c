@@ -21,6 +21,7 @@
 #include "base/fd.h"
 #include "base/sys.h"
 #include "base/text.h"
+#include "policy/schema.h"
 #include "supervise/broker/internal.h"
 
 #ifndef SECCOMP_IOCTL_NOTIF_SET_FLAGS
@@ -49,22 +50,23 @@ static int inner_pid(const struct call *c)
 	return (int)text_leading_u64(last);
 }
 
-static void fill_process(const struct call *c, struct violation *v)
+void call_describe(const struct call *c, int32_t *ret_pid, char *ret_process)
 {
 	_cleanup_free_ char *name = NULL;
 	char path[32];
 
-	v->pid = inner_pid(c);
+	*ret_pid = inner_pid(c);
 	(void)snprintf(path, sizeof(path), "%d/comm", c->tid);
+	memset(ret_process, 0, PROCESS_NAME_MAX);
 	if (fd_read_file(c->b->proc, path, 64, &name, NULL) == 0)
-		memcpy(v->process, name, strnlen(name, sizeof(v->process) - 1));
-	v->process[strcspn(v->process, "\n")] = '\0';
+		memcpy(ret_process, name, strnlen(name, PROCESS_NAME_MAX - 1));
+	ret_process[strcspn(ret_process, "\n")] = '\0';
 }
 
 void call_send(const struct call *c, struct violation *v, const char *path)
 {
 	text_copy(v->path, sizeof(v->path), path);
-	fill_process(c, v);
+	call_describe(c, &v->pid, v->process);
 	/*
 	 * A full socket loses the report, never the decision. For what was let happen we wait a
 	 * while: a flood of denials must not hide it.
@@ -78,6 +80,11 @@ static void set_source(struct violation *v, const struct origin *o)
 	_cleanup_arena_ struct arena *a = arena_new();
 
 	(void)snprintf(v->source, sizeof(v->source), "%s", origin_text(a, o));
+}
+
+void call_set_source(struct violation *v, const char *key, const struct policy *p)
+{
+	set_source(v, &p->value_origin[setting_find(key)]);
 }
 
 void call_report(const struct call *c, enum violation_kind kind, const char *path,
@@ -244,7 +251,9 @@ static void serve(struct broker *b)
 /* The supervisor's other descriptors are not the broker's: init's, the proxy's, its listeners. */
 static void close_others(const struct broker_setup *s)
 {
-	const int keep[] = { s->listener, s->user_ns, s->mount_ns, s->reports, s->lock };
+	const int keep[] = {
+		s->listener, s->user_ns, s->mount_ns, s->reports, s->lock, s->inquiries
+	};
 	unsigned from = STDERR_FILENO + 1;
 
 	for (;;) {
@@ -284,6 +293,9 @@ static _Noreturn void broker_main(const struct broker_setup *s, pid_t supervisor
 	b.listener = s->listener;
 	b.reports = s->reports;
 	b.performed = s->performed;
+	b.inquiries_fd = s->inquiries;
+	b.redirects = s->redirects;
+	b.inquiries = inquiries_new(&b);
 	b.lock = s->lock;
 	tasks_start(&b.tasks);
 	b.later = arena_array(a, LATER_MAX, sizeof(*b.later));

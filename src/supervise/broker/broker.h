@@ -18,6 +18,8 @@
  */
 #pragma once
 
+#include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "base/error.h"
@@ -31,6 +33,8 @@ struct broker_setup {
 	int user_ns, mount_ns; /* the sandbox's namespaces, to join */
 	int reports; /* SOCK_SEQPACKET: a struct violation per denial */
 	uint64_t *performed; /* shared memory: calls that were performed; NULL = not counted */
+	int inquiries; /* SOCK_SEQPACKET to ambit-proxy (proxy/inquiry.h); -1 = nobody is asked */
+	bool redirects; /* connections only get to the proxy when the broker sends them there */
 	int lock; /* file locked around decisions on git directories; shared by sandboxes; -1 = none */
 };
 
@@ -52,12 +56,13 @@ enum violation_kind {
 };
 
 #define VIOLATION_PATH_MAX 4096
+#define PROCESS_NAME_MAX 16 /* the kernel's own limit, with its NUL */
 
 /* What was refused, as it travels from the broker to the supervisor. */
 struct violation {
 	int32_t kind; /* enum violation_kind */
 	int32_t pid; /* as the command sees it */
-	char process[16];
+	char process[PROCESS_NAME_MAX];
 	char rule[64]; /* setting that decided: "filesystem.allowWrite", "protected name .envrc" */
 	char source[256]; /* where the rule came from; of a lock file: its hosts before */
 	char reason[160];

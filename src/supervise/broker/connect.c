@@ -11,6 +11,7 @@
  * the same descriptor is connected to: the path is looked up once. Datagram sockets
  * could send without connecting; the filter refuses to make them.
  */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -27,17 +28,30 @@
 
 #include "base/fd.h"
 #include "base/sys.h"
-#include "supervise/broker/internal.h"
+#include "base/text.h"
+#include "supervise/broker/connect.h"
 
-/* An address of any family, as the command gave it. */
-struct address {
-	union {
-		struct sockaddr any;
-		struct sockaddr_un local;
-		struct sockaddr_storage room;
-	} u;
-	socklen_t len;
-};
+#define PORT_DNS 53
+#define SHORT_WAIT_US 1000 /* rounded up to a tick; a local connection needs none of it */
+
+uint16_t address_describe(const struct address *a, char *ret)
+{
+	bool six = a->u.any.sa_family == AF_INET6;
+	char host[INET6_ADDRSTRLEN] = "";
+	struct sockaddr_in6 v6;
+	struct sockaddr_in v4;
+	uint16_t port;
+
+	memcpy(&v4, &a->u, sizeof(v4));
+	memcpy(&v6, &a->u, sizeof(v6));
+	port = ntohs(six ? v6.sin6_port : v4.sin_port);
+	if (six)
+		(void)inet_ntop(AF_INET6, &v6.sin6_addr, host, sizeof(host));
+	else
+		(void)inet_ntop(AF_INET, &v4.sin_addr, host, sizeof(host));
+	(void)snprintf(ret, ADDRESS_TEXT_MAX, six ? "[%s]:%u" : "%s:%u", host, port);
+	return port;
+}
 
 /* A connection in the making: it may have to wait, for a full backlog or a far host. */
 struct dial {
@@ -65,7 +79,7 @@ static void *dial_main(void *arg)
 
 	if ((d->target >= 0 ? dial_target(d)
 			    : connect(d->sock, &d->address.u.any, d->address.len)) < 0)
-		resp.error = -errno;
+		resp.error = errno == EALREADY ? -EINPROGRESS : -errno; /* begun by us */
 	(void)ioctl(d->b->listener, SECCOMP_IOCTL_NOTIF_SEND, &resp);
 	fd_close(d->sock);
 	fd_close(d->target);
@@ -74,7 +88,7 @@ static void *dial_main(void *arg)
 }
 
 /* Takes the descriptors of `with` when it starts. */
-static int dial(const struct call *c, const struct dial *with)
+static int dial(struct broker *b, uint64_t id, const struct dial *with)
 {
 	struct dial *d = malloc(sizeof(*d));
 	pthread_t thread;
@@ -82,8 +96,8 @@ static int dial(const struct call *c, const struct dial *with)
 	if (!d)
 		return -ENOMEM;
 	*d = *with;
-	d->b = c->b;
-	d->id = c->n->id;
+	d->b = b;
+	d->id = id;
 	if (pthread_create(&thread, NULL, dial_main, d) != 0) {
 		free(d);
 		return -EAGAIN;
@@ -142,7 +156,7 @@ static int connect_file(const struct call *c, int *sock, const struct address *t
 		call_report_unix(c, path);
 		return -EACCES;
 	}
-	r = dial(c, &(struct dial){ .sock = *sock, .target = target });
+	r = dial(c->b, c->n->id, &(struct dial){ .sock = *sock, .target = target });
 	if (r == ANSWER_SENT)
 		*sock = target = -1; /* the thread has them now */
 	return r;
@@ -165,16 +179,84 @@ static int check_abstract(const struct call *c, const struct address *to)
 	return -EACCES;
 }
 
-static int connect_address(const struct call *c, int *sock, const struct address *to)
+/*
+ * Most connections are to something on this machine and stand when the call returns, or fail. A
+ * blocking socket is let wait for a moment only: -EINPROGRESS, somebody else has to wait
+ * for it. The time limit is the socket's own and put back at once.
+ */
+static int connect_shortly(int sock, const struct address *to)
 {
-	int flags = fcntl(*sock, F_GETFL), r;
+	const struct timeval moment = { .tv_usec = SHORT_WAIT_US };
+	struct timeval own;
+	int flags = fcntl(sock, F_GETFL), r;
 
-	if (flags >= 0 && (flags & O_NONBLOCK))
-		return connect(*sock, &to->u.any, to->len) < 0 ? -errno : 0;
-	r = dial(c, &(struct dial){ .sock = *sock, .target = -1, .address = *to });
+	if (flags < 0 || (flags & O_NONBLOCK))
+		return connect(sock, &to->u.any, to->len) < 0 ? -errno : 0;
+	if (getsockopt(sock, SOL_SOCKET, SO_SNDTIMEO, &own, &(socklen_t){ sizeof(own) }) < 0 ||
+	    setsockopt(sock, SOL_SOCKET, SO_SNDTIMEO, &moment, sizeof(moment)) < 0)
+		return -EINPROGRESS;
+	r = connect(sock, &to->u.any, to->len) < 0 ? -errno : 0;
+	(void)setsockopt(sock, SOL_SOCKET, SO_SNDTIMEO, &own, sizeof(own));
+	return r == -EAGAIN ? -EINPROGRESS : r; /* a unix socket says it so */
+}
+
+static bool is_blocking(int sock)
+{
+	int flags = fcntl(sock, F_GETFL);
+
+	return flags >= 0 && !(flags & O_NONBLOCK);
+}
+
+/* A result, or ANSWER_SENT: then a thread has the socket and will answer. */
+static int connect_address(struct broker *b, uint64_t id, int *sock, const struct address *to)
+{
+	/* in the host's network the other end may be far away */
+	int r = b->plan->new_net || !is_blocking(*sock) ? connect_shortly(*sock, to) : -EINPROGRESS;
+
+	if (r != -EINPROGRESS || !is_blocking(*sock))
+		return r;
+	r = dial(b, id, &(struct dial){ .sock = *sock, .target = -1, .address = *to });
 	if (r == ANSWER_SENT)
 		*sock = -1;
 	return r;
+}
+
+void connect_and_answer(struct broker *b, uint64_t id, int sock, const struct address *to)
+{
+	_cleanup_fd_ int own = sock;
+	struct seccomp_notif_resp resp = { .id = id };
+	int r = connect_address(b, id, &own, to);
+
+	if (r == ANSWER_SENT)
+		return;
+	resp.error = r;
+	(void)ioctl(b->listener, SECCOMP_IOCTL_NOTIF_SEND, &resp);
+}
+
+/*
+ * Without a network the kernel refuses by itself, and the program says so in its own words, or
+ * that a name is unknown: tell why. Of datagrams only questions for names.
+ */
+static void tell_unreachable(const struct call *c, int sock, const struct address *to)
+{
+	struct violation v = { .kind = VIOLATION_CONNECT };
+	char text[ADDRESS_TEXT_MAX];
+	int family = to->u.any.sa_family, type = 0;
+	uint16_t port;
+
+	if (c->b->plan->egress || !c->b->plan->new_net ||
+	    (family != AF_INET && family != AF_INET6) ||
+	    getsockopt(sock, SOL_SOCKET, SO_TYPE, &type, &(socklen_t){ sizeof(type) }) < 0)
+		return;
+	port = address_describe(to, text);
+	if (type != SOCK_STREAM && port != PORT_DNS)
+		return;
+	text_copy(v.rule, sizeof(v.rule), "network.mode");
+	call_set_source(&v, "network.mode", c->b->policy);
+	text_copy(v.reason, sizeof(v.reason),
+		  port == PORT_DNS ? "names cannot be looked up, there is no network"
+				   : "there is no network");
+	call_send(c, &v, text);
 }
 
 int broker_connect(struct call *c)
@@ -200,6 +282,11 @@ int broker_connect(struct call *c)
 		return -EINVAL;
 	if (named && to.u.local.sun_path[0])
 		return connect_file(c, &sock, &to);
-	r = named ? check_abstract(c, &to) : 0;
-	return r < 0 ? r : connect_address(c, &sock, &to);
+	r = named ? check_abstract(c, &to) : inquire(c, &sock, &to);
+	if (named ? r < 0 : r != ANSWER_CONTINUE)
+		return r;
+	r = connect_address(c->b, c->n->id, &sock, &to);
+	if (r == -ENETUNREACH)
+		tell_unreachable(c, sock, &to);
+	return r;
 }

@@ -40,6 +40,9 @@ struct broker {
 	struct guard *guard;
 	int listener, reports, lock;
 	uint64_t *performed; /* NULL = nobody counts */
+	int inquiries_fd;
+	bool redirects;
+	struct inquiries *inquiries; /* NULL = nobody is asked about connections */
 	int proc; /* the outer /proc, opened before the mount namespace was joined */
 	int root; /* the sandbox's root directory */
 	pid_t supervisor;
@@ -155,8 +158,12 @@ bool call_is_valid(const struct call *c);
 /* Hand a descriptor to the command as the answer: ANSWER_SENT, or -errno. */
 int call_send_fd(const struct call *c, int fd, bool cloexec);
 
+/* The task's pid as the command sees it and its name, PROCESS_NAME_MAX bytes. */
+void call_describe(const struct call *c, int32_t *ret_pid, char *ret_process);
 /* Fill in path and process, and send it to the supervisor. */
 void call_send(const struct call *c, struct violation *v, const char *path);
+/* v->source: where the value of the setting came from. */
+void call_set_source(struct violation *v, const char *key, const struct policy *p);
 void call_report(const struct call *c, enum violation_kind kind, const char *path,
 		 const struct guard_answer *why);
 /* A write outside the guarded directories: tell it when the policy denies it. */
@@ -189,6 +196,7 @@ int broker_change_fd(struct call *c);
 
 /* connect(2) to unix sockets (connect.c). */
 int broker_connect(struct call *c);
+struct inquiries *inquiries_new(struct broker *b);
 /* Only where network.allowLocalBinding is false; ANSWER_CONTINUE: not a matter of ports. */
 int broker_listen(struct call *c);
 int broker_bind_port(struct call *c);

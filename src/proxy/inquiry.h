@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The broker's question about a connection that a program inside is about to make, and the
+ * answer: one datagram each. So a refused destination fails in connect(2) with an
+ * error of its own, and the record knows which program it was. What is allowed here is judged
+ * again when it arrives; what nobody asks about is judged then for the first time.
+ */
+#pragma once
+
+#include <stdint.h>
+
+/* At most this many without an answer: each of them fits into the socket's buffer. */
+#define INQUIRIES_MAX 128
+
+struct inquiry {
+	uint64_t id;
+	uint8_t address[16]; /* of IPv4 the first four */
+	uint16_t port;
+	/*
+	 * Where the kernel cannot hand connections over with their destination: the port that
+	 * this one will come from, to the same address, at the listener's port; else 0.
+	 */
+	uint16_t source;
+	uint8_t v6;
+	uint8_t unused[3];
+	int32_t pid; /* as the command sees it */
+	char process[16];
+};
+
+struct inquiry_answer {
+	uint64_t id;
+	int32_t error; /* for connect(2); 0 = go on */
+	int32_t unused;
+};

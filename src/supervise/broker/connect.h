@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* connect(2), between connect.c, which makes the connection, and inquire.c, which asks first. */
+#pragma once
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "supervise/broker/internal.h"
+
+/* An address of any family, as the command gave it. */
+struct address {
+	union {
+		struct sockaddr any;
+		struct sockaddr_un local;
+		struct sockaddr_storage room;
+	} u;
+	socklen_t len;
+};
+
+#define ADDRESS_TEXT_MAX (INET6_ADDRSTRLEN + sizeof("[]:65535"))
+
+/* "1.2.3.4:80", "[::1]:80", ADDRESS_TEXT_MAX bytes; only for the internet families. The port. */
+uint16_t address_describe(const struct address *a, char *ret);
+
+/* Make the connection and answer the call `id`. Takes sock over. From any thread. */
+void connect_and_answer(struct broker *b, uint64_t id, int sock, const struct address *to);
+
+/*
+ * Does the proxy have to be asked about this connection? Then ANSWER_SENT, and *sock is taken
+ * over: somebody will answer the call. Else ANSWER_CONTINUE: make it.
+ */
+int inquire(const struct call *c, int *sock, const struct address *to) NODISCARD;
