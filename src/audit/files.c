@@ -218,11 +218,15 @@ int files_lock(int fd, int operation)
 	return 0;
 }
 
-bool files_read_head(int fd, struct chain_head *ret, bool *ret_empty)
+bool files_read_head(int fd, struct chain_head *ret)
 {
 	char text[CHAIN_HEAD_LEN + 1];
 	ssize_t n = pread(fd, text, sizeof(text), 0);
 
-	*ret_empty = n == 0;
+	if (n == 0) {
+		*ret = (struct chain_head){ .first = 1 };
+		memcpy(ret->hash, chain_origin, sizeof(ret->hash));
+		return true;
+	}
 	return n == CHAIN_HEAD_LEN && chain_head_parse(text, (size_t)n, ret);
 }

@@ -55,5 +55,8 @@ int files_list_old(const struct audit_files *f, uint64_t **ret, size_t *ret_n) N
 /* flock() with a bound on the waiting: -ETIMEDOUT. */
 int files_lock(int fd, int operation) NODISCARD;
 
-/* The head. false: missing, or not one. *ret_empty: it holds nothing yet. */
-bool files_read_head(int fd, struct chain_head *ret, bool *ret_empty);
+/*
+ * The head. false: not one. An empty one, as its first writer makes it and may leave it, is that of
+ * an empty log; more than one line cannot have been written under it.
+ */
+bool files_read_head(int fd, struct chain_head *ret);

@@ -73,7 +73,6 @@ int snapshot_take(const struct audit_files *f, uint64_t after, struct snapshot *
 	struct snapshot s = { .head_state = SNAPSHOT_HEAD_MISSING };
 	_cleanup_fd_ int head = -1;
 	uint64_t size;
-	bool empty;
 	int r = 0;
 
 	files_head_name(f, s.head_name);
@@ -87,8 +86,8 @@ int snapshot_take(const struct audit_files *f, uint64_t after, struct snapshot *
 		return error_set(e, -r, "%s: %s", f->path,
 				 r == -ETIMEDOUT ? "another process holds the lock" : strerror(-r));
 	if (head >= 0)
-		s.head_state = files_read_head(head, &s.head, &empty) ? SNAPSHOT_HEAD_OK
-								      : SNAPSHOT_HEAD_BAD;
+		s.head_state =
+			files_read_head(head, &s.head) ? SNAPSHOT_HEAD_OK : SNAPSHOT_HEAD_BAD;
 	r = take_files(f, after, &s, e);
 	if (r < 0)
 		snapshot_done(&s);

@@ -190,6 +190,17 @@ static int rebuild_head(const struct audit_files *f, const struct window *w, str
 	return 0;
 }
 
+/* An empty head, but more than the one line that can have been written under it. */
+static bool is_robbed(const struct audit_files *f, const struct window *w)
+{
+	_cleanup_free_ uint64_t *old = NULL;
+	const char *first = memchr(w->text, '\n', w->len);
+	size_t n = 0;
+
+	return (first && memchr(first + 1, '\n', w->len - (size_t)(first + 1 - w->text))) ||
+	       files_list_old(f, &old, &n) < 0 || n > 0;
+}
+
 int repair_tail(const struct audit_files *f, int fd, uint64_t size, const struct chain_head *known,
 		struct repair *ret)
 {
@@ -198,9 +209,8 @@ int repair_tail(const struct audit_files *f, int fd, uint64_t size, const struct
 	uint64_t from = 0;
 	int r;
 
-	*ret = (struct repair){ .problem = known ? REPAIR_NONE : REPAIR_HEAD };
+	*ret = (struct repair){ .problem = REPAIR_NONE };
 	memcpy(start.hash, chain_origin, sizeof(start.hash));
-	ret->head = known ? *known : start;
 	if (known && size >= known->size) {
 		from = known->size;
 	} else if (known && !is_put_aside(f, known)) {
@@ -209,9 +219,15 @@ int repair_tail(const struct audit_files *f, int fd, uint64_t size, const struct
 	}
 	/* from a little earlier, to see where the last line begins */
 	r = window_read(fd, ret->problem == REPAIR_SHORTENED ? 0 : from, size, &w);
+	if (r < 0)
+		return r;
+	if (known && known->seq == 0 && is_robbed(f, &w))
+		known = NULL;
+	if (!known)
+		ret->problem = REPAIR_HEAD;
+	ret->head = known ? *known : start;
 	ret->head.size = size;
-	if (r == 0)
-		r = cut_fragment(fd, &w, ret);
+	r = cut_fragment(fd, &w, ret);
 	if (r < 0)
 		return r;
 	if (ret->cut && ret->problem == REPAIR_NONE)

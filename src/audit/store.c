@@ -92,13 +92,13 @@ static int find_tail(const struct audit *log, struct tail *t, struct error *e)
 {
 	struct chain_head known;
 	struct repair r;
-	bool empty = false, ok = files_read_head(log->head, &known, &empty);
+	bool ok = files_read_head(log->head, &known);
 	int err;
 
 	t->fd = files_open_one(&log->files, log->files.name, FILES_WRITE, &t->size, e);
 	if (t->fd < 0)
 		return t->fd;
-	if (ok && t->size == known.size && known.size > 0) {
+	if (ok && t->size == known.size && known.seq > 0) {
 		t->head = known;
 		return 0;
 	}
@@ -108,9 +108,7 @@ static int find_tail(const struct audit *log, struct tail *t, struct error *e)
 	t->head = r.head;
 	t->size = r.head.size;
 	t->repaired = true;
-	/* a new log has no head yet */
-	if (r.problem != REPAIR_NONE &&
-	    !(r.problem == REPAIR_HEAD && empty && r.head.seq == 0 && t->size == 0))
+	if (r.problem != REPAIR_NONE)
 		add_repair(t, &r);
 	return 0;
 }

@@ -327,6 +327,11 @@ static void judge_head(struct verifier *v, const struct entry *last)
 				      "end cannot be said");
 		return;
 	}
+	if (h->seq == 0 && (v->out->records > 1 || v->s->n > 1)) {
+		add_problem(v, VERIFY_HEAD, v->s->head_name, 0,
+			    "empty: whether records are missing at the end cannot be said");
+		return;
+	}
 	if (v->out->first > h->first)
 		add_problem(v, VERIFY_MISSING, v->v[0].file, 1,
 			    arena_printf(v->a,

@@ -455,6 +455,8 @@ static void tell_limit(struct session *s, enum limit which, const char *reason)
 		return;
 	s->limit = (int)which;
 	entry = report_add_limit(s->req.report, s->req.policy, which, reason);
+	if (entry)
+		journal_denied(&s->journal, entry);
 	if (entry && s->req.hooks && s->req.hooks->denied)
 		s->req.hooks->denied(s->req.ctx, entry);
 }

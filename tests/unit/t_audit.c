@@ -381,11 +381,38 @@ static void test_head_gone(void **state)
 	write_lines(w, 1);
 	assert_intact(w, 5);
 	assert_non_null(strstr(w->v.notes[0], "(head)"));
+	/* emptied */
+	spill(w->head, "", 0);
+	assert_problem(w, VERIFY_HEAD, 0);
+	write_lines(w, 1);
+	assert_intact(w, 7);
 	/* the log alone, too */
 	assert_int_equal(unlink(w->path), 0);
 	assert_problem(w, VERIFY_TRUNCATED, 0);
 	write_lines(w, 1);
 	assert_problem(w, VERIFY_MISSING, 1);
+}
+
+/* The first writer of all, killed at each step. */
+static void test_first_writer(void **state)
+{
+	struct world *w = *state;
+	struct audit *log = open_log(w);
+
+	audit_close(log);
+	assert_intact(w, 0);
+	spill(w->path, "{\"seq\":1,", 9);
+	assert_problem(w, VERIFY_TORN, 1);
+	write_lines(w, 1);
+	assert_intact(w, 2);
+	assert_int_equal(unlink(w->path), 0);
+	assert_int_equal(unlink(w->head), 0);
+	write_lines(w, 1);
+	spill(w->head, "", 0);
+	assert_intact(w, 1);
+	write_lines(w, 1);
+	assert_intact(w, 2);
+	assert_int_equal(w->v.n_notes, 0);
 }
 
 static size_t count_files(const struct world *w)
@@ -605,25 +632,16 @@ static void test_time(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		world_test(test_lines),
-		world_test(test_each_byte),
-		world_test(test_line_removed),
-		world_test(test_first_removed),
-		world_test(test_lines_swapped),
-		world_test(test_cut_at_a_line),
-		world_test(test_head_behind),
-		world_test(test_torn),
-		world_test(test_cut_in_a_line),
-		world_test(test_foreign_lines),
-		world_test(test_head_gone),
-		world_test(test_rotation),
-		world_test(test_rotation_interrupted),
-		world_test(test_many_writers),
-		world_test(test_size_limit),
-		world_test(test_oversize),
-		world_test(test_places),
-		world_test(test_fields),
-		cmocka_unit_test(test_time),
+		world_test(test_lines),         world_test(test_each_byte),
+		world_test(test_line_removed),  world_test(test_first_removed),
+		world_test(test_lines_swapped), world_test(test_cut_at_a_line),
+		world_test(test_head_behind),   world_test(test_torn),
+		world_test(test_cut_in_a_line), world_test(test_foreign_lines),
+		world_test(test_head_gone),     world_test(test_first_writer),
+		world_test(test_rotation),      world_test(test_rotation_interrupted),
+		world_test(test_many_writers),  world_test(test_size_limit),
+		world_test(test_oversize),      world_test(test_places),
+		world_test(test_fields),        cmocka_unit_test(test_time),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
