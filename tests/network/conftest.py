@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+import importlib.util
 import os
 import shutil
 import subprocess
@@ -42,12 +43,56 @@ def direct():
     return ["env", *(x for v in PROXY_VARIABLES for x in ("-u", v))]
 
 
+def _build_go(directory):
+    """With the C library, as most are built, and without."""
+    env = {"PATH": os.environ["PATH"], "HOME": str(directory), "GOCACHE": str(directory / "go-cache"),
+           "GO111MODULE": "off"}
+    for name, cgo in (("fetch", "1"), ("dial", "0")):
+        subprocess.run(["go", "build", "-o", directory / f"go-{name}", HERE / f"probes/{name}.go"],
+                       env={**env, "CGO_ENABLED": cgo}, check=True)
+
+
 @pytest.fixture(scope="package")
 def built(internet):
     """The programs that come as sources, beside the certificates."""
-    compile_c(HERE / "probes/lookup.c", internet.directory / "lookup-glibc", "-static")
+    directory = internet.directory
+    compile_c(HERE / "probes/lookup.c", directory / "lookup-glibc", "-static")
     if shutil.which("musl-gcc"):
-        subprocess.run(["musl-gcc", "-static", "-O1", "-o", internet.directory / "lookup-musl",
+        subprocess.run(["musl-gcc", "-static", "-O1", "-o", directory / "lookup-musl",
                         HERE / "probes/lookup.c"], check=True)
     if shutil.which("javac"):
-        subprocess.run(["javac", "-d", internet.directory, HERE / "probes/Fetch.java"], check=True)
+        subprocess.run(["javac", "-d", directory, HERE / "probes/Fetch.java"], check=True)
+    if shutil.which("go"):
+        _build_go(directory)
+
+
+@pytest.fixture(scope="package")
+def servers(internet):
+    """Servers that are programs: sshd on 2222 of every address out there, gRPC on 50051."""
+    directory, running = internet.directory, []
+
+    def start(*argv, **kw):
+        with internet.inside():
+            running.append(subprocess.Popen(argv, **kw))
+        return running[-1]
+
+    try:
+        if shutil.which("dropbear"):
+            for make in (["dropbearkey", "-t", "ed25519", "-f", "hostkey"],
+                         ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", "ssh-key"]):
+                subprocess.run(make, cwd=directory, check=True, capture_output=True)
+            (directory / "ssh-key").chmod(0o644)  # everybody here may be this client
+            # in a mount namespace of its own, so that /root/.ssh is not the machine's
+            start("unshare", "--mount", "sh", "-c", "mount -t tmpfs -o mode=700 none /root && "
+                  "mkdir -m 700 /root/.ssh && cp ssh-key.pub /root/.ssh/authorized_keys && "
+                  "exec dropbear -F -s -p 2222 -r hostkey", cwd=directory,
+                  stderr=subprocess.DEVNULL)
+        if importlib.util.find_spec("grpc"):
+            server = start("/usr/bin/python3", HERE / "probes/rpc.py", "serve", "50051",
+                           stdout=subprocess.PIPE)
+            assert server.stdout.readline() == b"up\n"
+        yield
+    finally:
+        for p in running:
+            p.kill()
+            p.wait()

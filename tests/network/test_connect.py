@@ -223,11 +223,11 @@ def test_semantics(net, box, kernel):
 
 @pytest.mark.parametrize("program", [p for p in test_programs.PROGRAMS if p.id != "curl-socks"],
                          ids=lambda p: p.id)
-def test_program_without_nft(net, box, built, direct, without_nft, program):
+def test_program_without_nft(net, box, built, servers, direct, without_nft, program):
     """Real programs, where connections come by the broker alone."""
     with_nft = box.argv
     box.argv = lambda *command, options=(): [without_nft, *with_nft(*command, options=options)]
-    test_programs.test_program(net, box, built, direct, program, "direct")
+    test_programs.test_program(net, box, built, servers, direct, program, "direct")
 
 
 def test_fast_open_without_nft(net, box, direct, without_nft):

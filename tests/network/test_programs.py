@@ -4,6 +4,7 @@
 Each program is tried with the proxy variables as the sandbox sets them and with none (so that
 only the transparent way is left), as root and as the plain user.
 """
+import importlib.util
 import json
 import shutil
 import subprocess
@@ -45,13 +46,17 @@ NODE_CARES = "require('dns').promises.resolve4(process.argv[1]).then(a => consol
 BASH = 'exec 3<>/dev/tcp/$0/80 && printf "GET / HTTP/1.0\\r\\nHost: $0\\r\\n\\r\\n" >&3 && cat <&3'
 
 
+SSH = "install -m 600 {dir}/ssh-key key; ssh -F none -p 2222 -i key -l root -o BatchMode=yes " \
+      "-o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR"
+
+
 @dataclass(frozen=True)
 class Program:
     id: str
     argv: tuple  # {host}, {ca}, {dir} are filled in
     hello: str = "hello"
     proxied: bool = True  # looks at the proxy variables at all
-    needs: str = ""
+    needs: str = ""  # a command, or "module X" of Python
     start: float = 0.0  # seconds that it needs to begin with, on a busy machine
 
     def command(self, host, net):
@@ -86,6 +91,31 @@ PROGRAMS = [
             needs="musl-gcc"),
     Program("java", ("java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-cp",
                      "{dir}", "Fetch", "http://{host}/"), proxied=False, needs="javac", start=4),
+    Program("go", ("{dir}/go-fetch", "http://{host}/"), needs="go"),
+    Program("go-https", ("env", "SSL_CERT_FILE={ca}", "{dir}/go-fetch", "https://{host}/"),
+            needs="go"),
+    Program("go-netgo", ("env", "GODEBUG=netdns=go", "{dir}/go-fetch", "http://{host}/"),
+            proxied=False, needs="go"),
+    Program("go-static", ("{dir}/go-dial", "{host}", "80"), proxied=False, needs="go"),
+    Program("go-udp-resolver", ("{dir}/go-dial", "{host}", "80", "udp", "8.8.8.8:53"),
+            proxied=False, needs="go"),
+    Program("go-tcp-resolver", ("{dir}/go-dial", "{host}", "80", "tcp", "1.1.1.1:53"),
+            proxied=False, needs="go"),
+    Program("go-stub-resolver", ("{dir}/go-dial", "{host}", "80", "udp", "127.0.0.53:53"),
+            proxied=False, needs="go"),
+    Program("go-udp6-resolver", ("{dir}/go-dial", "{host}", "80", "udp",
+                                 "[2001:4860:4860::8888]:53"), proxied=False, needs="go"),
+    Program("go-tcp6-resolver", ("{dir}/go-dial", "{host}", "80", "tcp",
+                                 "[2001:4860:4860::8888]:53"), proxied=False, needs="go"),
+    Program("grpc", (PYTHON, str(HERE / "probes/rpc.py"), "call", "{host}:50051"),
+            needs="module grpc", start=2),
+    Program("grpc-native", ("env", "GRPC_DNS_RESOLVER=native", PYTHON, str(HERE / "probes/rpc.py"),
+                            "call", "{host}:50051"), proxied=False, needs="module grpc", start=2),
+    Program("ssh", ("sh", "-c", SSH + ' {host} echo hello'), proxied=False, needs="dropbear"),
+    Program("git-ssh", ("sh", "-c", 'rm -rf clone; GIT_SSH_COMMAND="' + SSH.split("; ")[1] + '"; '
+                        'export GIT_SSH_COMMAND; ' + SSH.split("; ")[0] + '; '
+                        'git clone -q ssh://root@{host}{dir}/repositories/project.git clone && '
+                        'cat clone/README'), "cloned", proxied=False, needs="dropbear"),
     Program("redis-cli", ("redis-cli", "-h", "{host}", "ping"), "PONG", proxied=False,
             needs="redis-cli"),
     Program("psql", ("psql", "-h", "{host}", "-U", "me", "-Atc", "select 1"), "postgres",
@@ -98,9 +128,15 @@ WAYS = [(p, way) for p in PROGRAMS for way in (("proxy", "direct") if p.proxied 
         if (p.id, way) != ("curl-socks", "direct")]
 
 
+def is_there(needs):
+    if needs.startswith("module "):
+        return importlib.util.find_spec(needs.removeprefix("module ")) is not None
+    return shutil.which(needs) is not None
+
+
 @pytest.mark.parametrize("program, way", WAYS, ids=[f"{p.id}-{w}" for p, w in WAYS])
-def test_program(net, box, built, direct, program, way):
-    if program.needs and not shutil.which(program.needs):
+def test_program(net, box, built, servers, direct, program, way):
+    if program.needs and not is_there(program.needs):
         skip_impossible(f"{program.needs} is not installed")
     prefix = direct if way == "direct" else []
     r = box.run(*prefix, *program.command("allowed.test", net)).ok()
