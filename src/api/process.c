@@ -23,7 +23,6 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "api/internal.h"
@@ -437,22 +436,14 @@ int ambit_process_dispatch(struct ambit_process *p)
 	return p->ended;
 }
 
-static int64_t now_ms(void)
-{
-	struct timespec ts;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
-
 int ambit_process_wait(struct ambit_process *p, int timeout_ms, struct ambit_result *ret,
 		       struct ambit_error *e)
 {
 	struct pollfd ready = { .fd = p->events, .events = POLLIN };
-	int64_t end = now_ms() + timeout_ms;
+	int64_t end = (int64_t)sys_now_ms() + timeout_ms;
 
 	while (!ambit_process_dispatch(p)) {
-		int64_t left = timeout_ms < 0 ? INT_MAX : end - now_ms();
+		int64_t left = timeout_ms < 0 ? INT_MAX : end - (int64_t)sys_now_ms();
 
 		if (left <= 0)
 			return -ETIMEDOUT;

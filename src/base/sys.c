@@ -7,6 +7,7 @@
 #include <linux/keyctl.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #ifndef SYS_open_tree
@@ -131,4 +132,12 @@ int sys_drop_capabilities(void)
 		}
 	}
 	return result(syscall(SYS_capset, &header, none));
+}
+
+uint64_t sys_now_ms(void)
+{
+	struct timespec ts;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
 }

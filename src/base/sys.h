@@ -69,5 +69,7 @@ int sys_landlock_create(const struct sys_landlock_ruleset *rules, size_t size);
 int sys_landlock_add_path(int ruleset, int path_fd, uint64_t access);
 int sys_landlock_restrict(int ruleset);
 
+uint64_t sys_now_ms(void); /* CLOCK_MONOTONIC */
+
 /* All capability sets, the bounding set and the ambient set emptied. */
 int sys_drop_capabilities(void);

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "cli/options.h"
 #include "policy/policy.h"
+#include "supervise/run.h"
 
 enum {
 	EXIT_DENIED = 1, /* explain: denied; check: something is missing */
@@ -57,6 +58,10 @@ void help_usage(struct buf *out); /* a few lines */
 /* Tab-separated, for completion and tools/checkdocs.py. */
 void help_list_options(struct buf *out);
 void help_list_settings(struct buf *out);
+
+/* ask.c: --ask at a terminal */
+int ask_check(struct error *e) NODISCARD;
+void ask_person(struct run *run, const struct egress_record *r, const char *grant_file);
 
 /* output.c */
 int output_write(const struct buf *b, struct error *e) NODISCARD; /* to stdout */

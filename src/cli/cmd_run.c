@@ -40,17 +40,20 @@ struct listener {
 	int events; /* -1 = stderr */
 	bool srt; /* who has none of our options: no hints at them */
 	unsigned told;
+	const char *grant_file; /* for "always"; NULL = not offered */
 	struct buf answers; /* read, and not yet a whole line */
 };
 
 #define ANSWERS_MAX 4096
 
-static void ask_program(void *ctx, struct session *s, const struct egress_record *r)
+static void ask(void *ctx, struct run *run, const struct egress_record *r)
 {
 	const struct listener *l = ctx;
 
-	(void)s;
-	events_ask(l->events, r);
+	if (l->events >= 0)
+		events_ask(l->events, r);
+	else
+		ask_person(run, r, l->grant_file);
 }
 
 static void hear_program(void *ctx, struct session *s)
@@ -142,8 +145,10 @@ int run_sandboxed(const struct invocation *inv, struct run_request *req, int eve
 	struct run_result result = { 0 };
 	_cleanup_audit_ struct audit *log = NULL;
 	_cleanup_fd_ int fd = -1;
+	const struct policy_inputs *inputs = req->control ? req->control->inputs : NULL;
 	struct listener listener = { .events = events,
 				     .srt = inv->srt,
+				     .grant_file = inputs ? inputs->grant_file : NULL,
 				     .answers = BUF_INIT(ANSWERS_MAX) };
 	int r = open_report(report_path(&inv->options), &fd, e);
 
@@ -159,8 +164,8 @@ int run_sandboxed(const struct invocation *inv, struct run_request *req, int eve
 	req->unlogged = tell_unlogged;
 	req->ctx = &listener;
 	if (inv->options.ask) {
-		req->ask = ask_program;
-		req->heard = hear_program;
+		req->ask = ask;
+		req->heard = events >= 0 ? hear_program : NULL;
 	}
 	r = run_command(req, &result, e);
 	req->report = NULL;
@@ -272,7 +277,7 @@ int cmd_run(const struct invocation *inv, int *ret_status, struct error *e)
 
 	req.owner = events > 0 ? events : 0;
 	if (r == 0 && inv->options.ask && events < 0)
-		r = error_set(e, EINVAL, "--ask needs --events-fd");
+		r = ask_check(e);
 	if (events >= 0)
 		log_level = LOG_QUIET;
 	if (r == 0)

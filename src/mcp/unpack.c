@@ -78,8 +78,10 @@ int mcp_unpack(char *const *argv)
 
 	if (r == 0)
 		r = json_parse(text, len, &list);
-	if (r < 0)
-		return complain("files", -r), EXIT_UNPACK;
+	if (r < 0) {
+		(void)complain("files", -r);
+		return EXIT_UNPACK;
+	}
 	w = json_walk(&list);
 	while (r == 0 && json_next_member(&w, NULL, &file))
 		r = write_file(&file);

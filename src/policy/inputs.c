@@ -390,6 +390,7 @@ static int gather_files(struct arena *a, const struct inputs_request *o, char *c
 	r = find_settings(a, config, "settings", &in->user_file, e);
 	if (r < 0)
 		return r;
+	in->grant_file = in->user_file ? in->user_file : path_join(a, config, "settings.json");
 	in->view->look(in->view, a, in->cwd, &cwd);
 	in->view->look(in->view, a, in->home, &home);
 	claude->cwd = cwd.real;

@@ -145,6 +145,7 @@ struct policy_inputs {
 	const struct setting_text *settings; /* environment first, then options, in order */
 	size_t n_settings;
 	const struct view *view;
+	const char *grant_file; /* where an answer "always" is written; NULL = nowhere */
 	bool live_network; /* the lists may change later: an empty one is an allow list too */
 	/* the caller's own proxies, used where nobody wrote down others; text NULL = none */
 	struct inputs_text {

@@ -20,14 +20,19 @@ static const struct {
 	const char *error; /* X-Proxy-Error */
 	const char *known; /* first line of the body */
 } answers[] = {
-	[REFUSE_DENIED] = { "403 Forbidden", SOCKS_NOT_ALLOWED, "blocked-by-allowlist",
-			    "Connection blocked by network allowlist\n" },
-	[REFUSE_ADDRESS] = { "403 Forbidden", SOCKS_NOT_ALLOWED, "blocked-by-sandbox-runtime" },
-	[REFUSE_BAD] = { "400 Bad Request", SOCKS_FAILURE },
-	[REFUSE_TOO_BIG] = { "431 Request Header Fields Too Large", SOCKS_FAILURE },
-	[REFUSE_SLOW] = { "408 Request Timeout", SOCKS_FAILURE },
-	[REFUSE_UNREACHABLE] = { "502 Bad Gateway", SOCKS_HOST_UNREACHABLE },
-	[REFUSE_TIMEOUT] = { "504 Gateway Timeout", SOCKS_TIMED_OUT },
+	[REFUSE_DENIED] = { .status = "403 Forbidden",
+			    .socks = SOCKS_NOT_ALLOWED,
+			    .error = "blocked-by-allowlist",
+			    .known = "Connection blocked by network allowlist\n" },
+	[REFUSE_ADDRESS] = { .status = "403 Forbidden",
+			     .socks = SOCKS_NOT_ALLOWED,
+			     .error = "blocked-by-sandbox-runtime" },
+	[REFUSE_BAD] = { .status = "400 Bad Request", .socks = SOCKS_FAILURE },
+	[REFUSE_TOO_BIG] = { .status = "431 Request Header Fields Too Large",
+			     .socks = SOCKS_FAILURE },
+	[REFUSE_SLOW] = { .status = "408 Request Timeout", .socks = SOCKS_FAILURE },
+	[REFUSE_UNREACHABLE] = { .status = "502 Bad Gateway", .socks = SOCKS_HOST_UNREACHABLE },
+	[REFUSE_TIMEOUT] = { .status = "504 Gateway Timeout", .socks = SOCKS_TIMED_OUT },
 };
 
 /* Of a failed CONNECT, clients show the status line and nothing else. */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table of limits, and what holds each of them on this machine. */
 #include <errno.h>
-#include <math.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -125,7 +124,8 @@ static enum limit_means group_means(const struct cgroup_place *place)
 static int choose_part(struct arena *a, const struct policy *p, const struct cgroup_place *place,
 		       const char **note, struct error *e)
 {
-	double up = ceil(p->limits.cpu);
+	double whole = (double)(uint64_t)p->limits.cpu;
+	double up = whole < p->limits.cpu ? whole + 1 : whole;
 
 	if (up <= p->limits.cpu)
 		return 0;

@@ -22,7 +22,12 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/sys.h"
 #include "base/text.h"
+#include "supervise/prompt.h"
+
+#define PROMPT_MS 60000 /* then the answer is no */
+#define PROMPT_ECHO_MS 2000 /* how long after a question a stop may still be because of it */
 
 struct run {
 	const struct run_request *req;
@@ -31,6 +36,7 @@ struct run {
 	int tty; /* our controlling terminal, -1 = none */
 	bool given;
 	pid_t inner_group;
+	uint64_t prompted_ms; /* when a question was last over */
 };
 
 static void tell_note(void *ctx, const char *text)
@@ -142,6 +148,12 @@ static void follow_stop(void *ctx, int sig)
 
 	if (run->tty < 0)
 		return;
+	/* it met the terminal while a question was on it; that is over */
+	if ((sig == SIGTTIN || sig == SIGTTOU) && run->prompted_ms &&
+	    sys_now_ms() - run->prompted_ms < PROMPT_ECHO_MS) {
+		session_signal(run->session, SIGCONT, true);
+		return;
+	}
 	/* the shell may have put us in the foreground only after we looked */
 	if ((sig == SIGTTIN || sig == SIGTTOU) && tcgetpgrp(run->tty) == getpgrp()) {
 		follow_continue(run);
@@ -206,11 +218,29 @@ static void on_control(struct run *run)
 		tell_note(run, e.text);
 }
 
+struct session *run_session(struct run *run)
+{
+	return run->session;
+}
+
+char run_prompt(struct run *run, const char *question, const char *keys)
+{
+	char key;
+
+	if (run->tty < 0 || (!run->given && tcgetpgrp(run->tty) != getpgrp()))
+		return 0;
+	take_terminal_back(run);
+	key = prompt_ask(run->tty, run->signals, question, keys, PROMPT_MS);
+	follow_continue(run);
+	run->prompted_ms = sys_now_ms();
+	return key;
+}
+
 static void ask(void *ctx, const struct egress_record *r)
 {
-	const struct run *run = ctx;
+	struct run *run = ctx;
 
-	run->req->ask(run->req->ctx, run->session, r);
+	run->req->ask(run->req->ctx, run, r);
 }
 
 static void on_owner(struct run *run, int events)

@@ -13,6 +13,8 @@
 #include "supervise/report.h"
 #include "supervise/session.h"
 
+struct run;
+
 struct run_request {
 	const struct policy *policy;
 	char *const *argv; /* argv[0] is looked up on PATH of the command's environment */
@@ -28,7 +30,7 @@ struct run_request {
 	int owner;
 	void (*heard)(void *ctx, struct session *s);
 	/* EGRESS_ASK and EGRESS_UNASK, for session_answer(); NULL = nobody is asked. */
-	void (*ask)(void *ctx, struct session *s, const struct egress_record *r);
+	void (*ask)(void *ctx, struct run *run, const struct egress_record *r);
 	struct control *control; /* changes of the network lists; NULL = none */
 	/* Called for the first of each denial, at once; may be NULL. */
 	void (*tell)(void *ctx, const struct report_entry *entry);
@@ -38,6 +40,14 @@ struct run_request {
 	void (*note)(void *ctx, const char *text);
 	void *ctx;
 };
+
+/* For `ask`: the session to answer to. */
+struct session *run_session(struct run *run);
+/*
+ * A question to the person at the terminal, who has it meanwhile instead of the command: the key
+ * that was typed, one of `keys`, or 0. Without a terminal, or in the background, nobody is asked.
+ */
+char run_prompt(struct run *run, const char *question, const char *keys);
 
 /*
  * 0 when the command was started (whatever became of it). Otherwise nothing

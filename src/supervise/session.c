@@ -25,7 +25,6 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -82,14 +81,6 @@ struct session {
 	bool frozen; /* everything inside is stopped */
 	int frozen_by; /* what stopped the command before that */
 };
-
-static uint64_t now_ms(void)
-{
-	struct timespec ts;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
-}
 
 static int watch(struct session *s, enum source which, int fd)
 {
@@ -439,7 +430,7 @@ int session_wait_ms(const struct session *s)
 
 	if (!end)
 		return look;
-	now = now_ms();
+	now = sys_now_ms();
 	if (now >= end)
 		return 0;
 	left = (int)(end - now < 60000 ? end - now : 60000);
@@ -470,7 +461,7 @@ void session_reach(struct session *s, enum limit which)
 /* The time is up: first a word, then the end. */
 static void act_on_time(struct session *s)
 {
-	if (s->over_ms || !s->deadline_ms || now_ms() < s->deadline_ms)
+	if (s->over_ms || !s->deadline_ms || sys_now_ms() < s->deadline_ms)
 		return;
 	if (s->limit >= 0) {
 		session_kill(s);
@@ -523,13 +514,13 @@ static void hear_the_rest(struct session *s)
 	look_back(s);
 	egress_leave(&s->user);
 	unwatch(s, SOURCE_INIT);
-	s->over_ms = now_ms() + EGRESS_LEAVE_MS;
+	s->over_ms = sys_now_ms() + EGRESS_LEAVE_MS;
 }
 
 /* Nobody is left inside, and what they sent is on its way. */
 static bool is_over(const struct session *s)
 {
-	return s->over_ms && (egress_is_gone(&s->user) || now_ms() >= s->over_ms);
+	return s->over_ms && (egress_is_gone(&s->user) || sys_now_ms() >= s->over_ms);
 }
 
 bool session_step(struct session *s)
@@ -581,7 +572,7 @@ bool session_step(struct session *s)
 static void fill_result(const struct session *s, const struct rusage *usage, struct run_result *ret)
 {
 	*ret = (struct run_result){
-		.wall_ms = now_ms() - s->started_ms,
+		.wall_ms = sys_now_ms() - s->started_ms,
 		.cpu_ms = (uint64_t)(usage->ru_utime.tv_sec + usage->ru_stime.tv_sec) * 1000 +
 			  (uint64_t)(usage->ru_utime.tv_usec + usage->ru_stime.tv_usec) / 1000,
 		.max_rss = (uint64_t)usage->ru_maxrss * 1024,
@@ -706,7 +697,7 @@ static int start(struct session *s, struct error *e)
 				       .tty = s->req.tty };
 	int r;
 
-	s->started_ms = now_ms();
+	s->started_ms = sys_now_ms();
 	r = backend_choose(s->req.policy, &s->backend, e);
 	if (r == 0)
 		r = compile(s, e);

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hosts that no rule covers, asked about while the connection waits: --ask with --events-fd,
-and the callback of libambit."""
+the person at the terminal, and the callback of libambit."""
 import json
 import os
 import socket
+import sys
 import textwrap
 import threading
 from pathlib import Path
@@ -13,6 +14,9 @@ import pytest
 from ambit_test import AMBIT
 
 TREE = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(TREE / "tests/run"))
+from test_terminal import Terminal  # noqa: E402
+
 CURL = "curl -sS -m 20 -o /dev/null -w '%{http_code}\\n' "
 
 
@@ -75,6 +79,74 @@ def test_without_an_asker_it_is_denied(net, box):
     box.options = []
     r = box.run("true", options=["--ask"])
     assert r.code == 125 and "--ask needs" in r.err
+
+
+@pytest.fixture
+def person(net, box):
+    """person(command): ambit run --ask in a terminal of its own."""
+    opened = []
+
+    def start(command, *options):
+        t = Terminal(box, [AMBIT, "run", "--ask", *options, "--", "bash", "-c", command])
+        opened.append(t)
+        return t
+    yield start
+    for t in opened:
+        t.close()
+
+
+def settings(box):
+    return Path(box.env["HOME"]) / ".config/ambit/settings.json"
+
+
+def test_person_answers(person, net, box):
+    t = person(f"{CURL} http://allowed.test/; {CURL} http://allowed.test/; {CURL} http://other.test/; "
+               "read -p 'and you? ' x; echo got $x")
+    t.see(r"no rule covers a connection to\s+allowed\.test:80\s+allow it ")
+    t.line("r")
+    t.see("allowed for this run: allowed.test:80")
+    t.see("200"), t.see("200")
+    t.see(r"other\.test:80")
+    t.line("n")
+    t.see("403")
+    t.see("and you")
+    t.line("me")  # the command has its terminal again
+    t.see("got me")
+    assert t.end() == 0
+    assert not settings(box).exists() and not net.leaks(names=("allowed.test",))
+
+
+def test_person_says_always(person, box):
+    settings(box).unlink(missing_ok=True)
+    t = person(f"{CURL} http://allowed.test/")
+    t.see(r"\[a\]lways")
+    t.line("a")
+    t.see("is allowed from now on"), t.see("200")
+    assert t.end() == 0
+    assert json.loads(settings(box).read_text()) == {"network": {"allowedDomains": ["allowed.test"]}}
+    t = person(f"{CURL} http://allowed.test/")
+    t.see("200")
+    assert t.end() == 0 and "no rule covers" not in t.shown
+    settings(box).unlink()
+
+
+def test_typed_ahead_is_no_answer(person):
+    """What was typed before the question was meant for the command."""
+    t = person(f"sleep 1; {CURL} http://allowed.test/; echo end")
+    t.line("a")
+    t.line("r")
+    t.see("allow it")
+    t.line("")
+    t.see("403"), t.see("end")
+    assert t.end() == 0
+
+
+def test_interrupt_at_the_question(person):
+    t = person(f"trap 'echo interrupted' INT; {CURL} http://allowed.test/; echo end")
+    t.see("allow it")
+    t.type("\x03")
+    t.see("end")
+    assert t.end() == 0
 
 
 def test_library_callback(net, box):

@@ -98,7 +98,8 @@ static int enter_groups(int control, struct error *e)
 		       : 0;
 }
 
-static int set_limit(int resource, uint64_t value, const char *name, struct error *e)
+static int set_limit(__rlimit_resource_t resource, uint64_t value, const char *name,
+		     struct error *e)
 {
 	struct rlimit lim;
 

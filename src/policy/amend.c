@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The text is not written anew from the tree: the tree only says where to insert. What
+ * comes out is parsed again and must hold the entry, or nothing is written.
+ */
+#include "policy/amend.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/json.h"
+#include "base/path.h"
+#include "base/text.h"
+#include "policy/tree.h"
+
+/* What to insert, and where. */
+struct insertion {
+	size_t at; /* byte offset */
+	struct buf text;
+};
+
+/* Columns are counted in characters. SIZE_MAX when there is no such place. */
+static size_t offset_of(const char *text, size_t len, unsigned line, unsigned column)
+{
+	size_t at = 0;
+
+	for (; line > 1; line--) {
+		const char *end = memchr(text + at, '\n', len - at);
+
+		if (!end)
+			return SIZE_MAX;
+		at = (size_t)(end - text) + 1;
+	}
+	for (; column > 1 && at < len; column--) {
+		do
+			at++;
+		while (at < len && ((unsigned char)text[at] & 0xc0) == 0x80);
+	}
+	return at;
+}
+
+static void put_string(struct buf *b, const char *s)
+{
+	struct json j = { .out = b };
+
+	json_string(&j, s);
+}
+
+static void put_list(struct buf *b, const struct amendment *w)
+{
+	put_string(b, w->list);
+	buf_puts(b, ": [");
+	put_string(b, w->entry);
+	buf_puts(b, "]");
+}
+
+static void put_spaces(struct buf *b, unsigned n)
+{
+	while (n-- > 0)
+		buf_putc(b, ' ');
+}
+
+/* At the start of the line, so that what follows keeps its place. */
+static void insert_line(const char *text, size_t len, unsigned line, struct insertion *in)
+{
+	in->at = offset_of(text, len, line, 1);
+}
+
+static void into_list(const char *text, size_t len, const struct node *list,
+		      const struct amendment *w, struct insertion *in)
+{
+	size_t at = offset_of(text, len, list->line, list->column);
+
+	if (at < len && text[at] == '[') {
+		in->at = at + 1;
+		put_string(&in->text, w->entry);
+		if (list->n > 0)
+			buf_puts(&in->text, ", ");
+	} else if (list->n > 0) {
+		insert_line(text, len, list->line, in);
+		put_spaces(&in->text, list->column - 1);
+		buf_puts(&in->text, "- ");
+		put_string(&in->text, w->entry);
+		buf_putc(&in->text, '\n');
+	}
+}
+
+static void into_group(const char *text, size_t len, const struct node *group,
+		       const struct amendment *w, struct insertion *in)
+{
+	size_t at = offset_of(text, len, group->line, group->column);
+
+	if (at < len && text[at] == '{') {
+		in->at = at + 1;
+		buf_puts(&in->text, group->n > 0 ? " " : "");
+		put_list(&in->text, w);
+		if (group->n > 0)
+			buf_putc(&in->text, ',');
+	} else if (group->n > 0) {
+		insert_line(text, len, group->v[0].key_line, in);
+		put_spaces(&in->text, group->v[0].key_column - 1);
+		put_list(&in->text, w);
+		buf_putc(&in->text, '\n');
+	}
+}
+
+static void into_root(const char *text, size_t len, const struct node *root,
+		      const struct amendment *w, struct insertion *in)
+{
+	size_t at = root->line ? offset_of(text, len, root->line, root->column) : len;
+
+	if (at < len && text[at] == '{') {
+		in->at = at + 1;
+		buf_puts(&in->text, "\n  ");
+		put_string(&in->text, w->group);
+		buf_puts(&in->text, ": { ");
+		put_list(&in->text, w);
+		buf_puts(&in->text, root->n > 0 ? " }," : " }\n");
+		return;
+	}
+	in->at = len;
+	if (len > 0 && text[len - 1] != '\n')
+		buf_putc(&in->text, '\n');
+	put_string(&in->text, w->group);
+	buf_puts(&in->text, ":\n  ");
+	put_list(&in->text, w);
+	buf_putc(&in->text, '\n');
+}
+
+static bool holds(const struct node *root, const struct amendment *w)
+{
+	const struct node *group = tree_get(root, w->group);
+	const struct node *list =
+		group && group->kind == NODE_MAP ? tree_get(group, w->list) : NULL;
+
+	for (size_t i = 0; list && list->kind == NODE_LIST && i < list->n; i++) {
+		if (list->v[i].text && strcmp(list->v[i].text, w->entry) == 0)
+			return true;
+	}
+	return false;
+}
+
+static void find_place(const char *text, size_t len, const struct node *root,
+		       const struct amendment *w, struct insertion *in)
+{
+	const struct node *group = tree_get(root, w->group);
+	const struct node *list =
+		group && group->kind == NODE_MAP ? tree_get(group, w->list) : NULL;
+
+	if (list && list->kind == NODE_LIST)
+		into_list(text, len, list, w, in);
+	else if (!list && group && group->kind == NODE_MAP)
+		into_group(text, len, group, w, in);
+	else if (!group)
+		into_root(text, len, root, w, in);
+}
+
+int amend_text(const char *name, const char *text, size_t len, const struct amendment *what,
+	       struct buf *out, struct error *e)
+{
+	_cleanup_arena_ struct arena *a = arena_new();
+	struct insertion in = { .at = SIZE_MAX, .text = BUF_INIT(BUF_MAX_TEXT) };
+	_cleanup_buf_ struct buf result = BUF_INIT(TREE_TEXT_MAX);
+	const struct node *root;
+	int r = tree_parse(a, name, text, len, &root, e);
+
+	if (r < 0)
+		return r;
+	if (holds(root, what)) {
+		buf_append(out, text, len);
+		return 0;
+	}
+	find_place(text, len, root, what, &in);
+	if (in.at <= len) {
+		buf_append(&result, text, in.at);
+		buf_append(&result, buf_str(&in.text), in.text.len);
+		buf_append(&result, text + in.at, len - in.at);
+	}
+	buf_done(&in.text);
+	if (in.at > len || result.overflow ||
+	    tree_parse(a, name, buf_str(&result), result.len, &root, e) < 0 || !holds(root, what))
+		return error_set(e, EINVAL,
+				 "%s: cannot be amended by a program: add \"%s\" to "
+				 "%s.%s yourself",
+				 name, what->entry, what->group, what->list);
+	buf_append(out, buf_str(&result), result.len);
+	return 0;
+}
+
+static void make_directories(struct arena *a, const char *path)
+{
+	char *dir = arena_strdup(a, path);
+
+	for (char *s = dir + 1; (s = strchr(s, '/')); *s++ = '/') {
+		*s = '\0';
+		(void)mkdir(dir, 0700);
+	}
+}
+
+static int write_whole(struct arena *a, const char *path, const struct buf *text, mode_t mode)
+{
+	const char *temporary = arena_printf(a, "%s.%d.new", path, getpid());
+	_cleanup_fd_ int fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+	int r;
+
+	if (fd < 0)
+		return -errno;
+	r = fd_write_all(fd, text->data, text->len);
+	if (r == 0 && (fsync(fd) < 0 || rename(temporary, path) < 0))
+		r = -errno;
+	if (r < 0)
+		(void)unlink(temporary);
+	return r;
+}
+
+int amend_file(const char *path, const struct amendment *what, struct error *e)
+{
+	_cleanup_arena_ struct arena *a = arena_new();
+	_cleanup_buf_ struct buf out = BUF_INIT(TREE_TEXT_MAX);
+	_cleanup_free_ char *text = NULL;
+	char real[PATH_MAX];
+	struct stat st = { .st_mode = 0600 };
+	size_t len = 0;
+	int r;
+
+	if (realpath(path, real))
+		path = real;
+	else if (errno == ENOENT)
+		make_directories(a, path);
+	r = fd_read_file(AT_FDCWD, path, TREE_TEXT_MAX, &text, &len);
+	if (r < 0 && r != -ENOENT)
+		return error_set(e, -r, "%s: %s", path, strerror(-r));
+	if (r == 0 && stat(path, &st) < 0)
+		return error_set(e, errno, "%s: %s", path, strerror(errno));
+	if (r == -ENOENT)
+		text = strdup(text_ends(path, ".json") ? "{\n}\n" : "");
+	if (!text)
+		return error_set(e, ENOMEM, "out of memory");
+	r = amend_text(path, text, strlen(text), what, &out, e);
+	if (r < 0)
+		return r;
+	r = write_whole(a, path, &out, st.st_mode & 0777);
+	return r < 0 ? error_set(e, -r, "%s: %s", path, strerror(-r)) : 0;
+}

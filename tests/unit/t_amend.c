@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One more entry for a list in a settings file. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/macros.h"
+#include "policy/amend.h"
+
+static const struct amendment what = { "network", "allowedDomains", "new.test" };
+
+static const struct {
+	const char *before, *after;
+} cases[] = {
+	{ "", "\"network\":\n  \"allowedDomains\": [\"new.test\"]\n" },
+	{ "{}", "{\n  \"network\": { \"allowedDomains\": [\"new.test\"] }\n}" },
+	{ "// mine\n{ \"enabled\": true }\n", "// mine\n{\n  \"network\": { \"allowedDomains\": "
+					      "[\"new.test\"] }, \"enabled\": true }\n" },
+	{ "{\"network\": {}}", "{\"network\": {\"allowedDomains\": [\"new.test\"]}}" },
+	{ "{\"network\": {\"mode\": \"none\"}}",
+	  "{\"network\": { \"allowedDomains\": [\"new.test\"],\"mode\": \"none\"}}" },
+	{ "{\"network\": {\"allowedDomains\": []}}",
+	  "{\"network\": {\"allowedDomains\": [\"new.test\"]}}" },
+	{ "{\"network\": {\"allowedDomains\": [\"a\", // first\n \"b\"]}}",
+	  "{\"network\": {\"allowedDomains\": [\"new.test\", \"a\", // first\n \"b\"]}}" },
+	{ "{\"filesystem\": {\"allowWrite\": [\"\xc3\xa4\xc3\xb6\"]}, \"network\": "
+	  "{\"allowedDomains\": [\"a\"]}}",
+	  "{\"filesystem\": {\"allowWrite\": [\"\xc3\xa4\xc3\xb6\"]}, \"network\": "
+	  "{\"allowedDomains\": [\"new.test\", \"a\"]}}" },
+	{ "enabled: true # on",
+	  "enabled: true # on\n\"network\":\n  \"allowedDomains\": [\"new.test\"]\n" },
+	{ "network:\n  mode: allowlist\n",
+	  "network:\n  \"allowedDomains\": [\"new.test\"]\n  mode: allowlist\n" },
+	{ "network:\n  allowedDomains:\n    - a # one\n    - b\n",
+	  "network:\n  allowedDomains:\n    - \"new.test\"\n    - a # one\n    - b\n" },
+	{ "network:\n  allowedDomains:\n  - a\n",
+	  "network:\n  allowedDomains:\n  - \"new.test\"\n  - a\n" },
+	{ "network: {allowedDomains: [new.test]}\n", "network: {allowedDomains: [new.test]}\n" },
+};
+
+static void test_cases(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		_cleanup_buf_ struct buf out = BUF_INIT(BUF_MAX_TEXT);
+		struct error e = { 0 };
+
+		assert_int_equal(
+			amend_text("f", cases[i].before, strlen(cases[i].before), &what, &out, &e),
+			0);
+		assert_string_equal(buf_str(&out), cases[i].after);
+	}
+}
+
+static void test_what_cannot_be_amended(void **state)
+{
+	static const char *const texts[] = {
+		"network:\n", /* no place to put it */
+		"network:\n  allowedDomains:\n",
+		"network: none\n",
+		"{\"network\": {\"allowedDomains\": \"a\"}}",
+		"{ \"enabled\": ", /* not a settings file at all */
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+		_cleanup_buf_ struct buf out = BUF_INIT(BUF_MAX_TEXT);
+		struct error e = { 0 };
+
+		assert_true(amend_text("f", texts[i], strlen(texts[i]), &what, &out, &e) < 0);
+		assert_true(e.text[0] && out.len == 0);
+	}
+}
+
+static void test_entry_is_quoted(void **state)
+{
+	const struct amendment odd = { "network", "allowedDomains", "a\"], \"enabled\": false" };
+	_cleanup_buf_ struct buf out = BUF_INIT(BUF_MAX_TEXT);
+	struct error e = { 0 };
+
+	(void)state;
+	assert_int_equal(amend_text("f", "{}", 2, &odd, &out, &e), 0);
+	assert_non_null(strstr(buf_str(&out), "[\"a\\\"], \\\"enabled\\\": false\"]"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_cases),
+		cmocka_unit_test(test_what_cannot_be_amended),
+		cmocka_unit_test(test_entry_is_quoted),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
