@@ -173,7 +173,7 @@ void notify_log(struct server *s, const struct request *rq, enum log_severity se
 
 static void put_capabilities(struct json *j)
 {
-	static const char *const names[] = { "logging", "resources", "tools" };
+	static const char *const names[] = { "logging", "prompts", "resources", "tools" };
 
 	json_key(j, "capabilities");
 	json_begin_object(j);
@@ -339,17 +339,23 @@ void server_answer_waiting(struct server *s)
 	}
 }
 
-/* Some clients ask, whatever the capabilities say. */
+/* There are none; but some clients ask, whatever the capabilities say. */
 static void on_prompts_list(struct server *s, const struct rpc_message *m, struct request *rq)
 {
 	struct reply r;
 
 	(void)m;
-	reply_begin(s, rq, &r);
+	reply_begin_cacheable(s, rq, &r);
 	json_key(&r.json, "prompts");
 	json_begin_array(&r.json);
 	json_end_array(&r.json);
 	reply_send(s, rq, &r);
+}
+
+static void on_prompts_get(struct server *s, const struct rpc_message *m, struct request *rq)
+{
+	(void)m;
+	reply_error(s, rq, RPC_INVALID_PARAMS, "there is no such prompt", NULL);
 }
 
 /* --- subscriptions --------------------------------------------------------------------------- */
@@ -456,7 +462,8 @@ static const struct {
 	{ "resources/list", BOTH, resources_list },
 	{ "resources/templates/list", BOTH, resources_templates },
 	{ "resources/read", BOTH, resources_read },
-	{ "prompts/list", LEGACY, on_prompts_list },
+	{ "prompts/list", BOTH, on_prompts_list },
+	{ "prompts/get", BOTH, on_prompts_get },
 	{ "subscriptions/listen", MODERN, on_listen },
 };
 

@@ -136,10 +136,21 @@ static void put_piece(struct json *j, const struct run *run, size_t which, uint6
 	json_end_object(j);
 }
 
+static void refuse(struct server *s, const struct request *rq, const struct json_span *uri)
+{
+	_cleanup_buf_ struct buf data = BUF_INIT(BUF_MAX_TEXT);
+
+	if (uri->text && uri->len <= URI_MAX)
+		buf_printf(&data, "{\"uri\":%.*s}", (int)uri->len, uri->text);
+	reply_error(s, rq, rq->modern ? RPC_INVALID_PARAMS : RPC_RESOURCE_NOT_FOUND,
+		    "there is no such resource, or it is not kept any more",
+		    data.len ? buf_str(&data) : NULL);
+}
+
 void resources_read(struct server *s, const struct rpc_message *m, struct request *rq)
 {
 	const struct run *run = NULL;
-	struct json_span uri;
+	struct json_span uri = { 0 };
 	uint64_t offset = 0;
 	size_t which = 0;
 	struct reply r;
@@ -147,8 +158,7 @@ void resources_read(struct server *s, const struct rpc_message *m, struct reques
 	if (rpc_member(&m->params, "uri", &uri, NULL) && uri.kind == JSON_STRING)
 		run = read_uri(s, &uri, &which, &offset);
 	if (!run) {
-		reply_error(s, rq, rq->modern ? RPC_INVALID_PARAMS : RPC_RESOURCE_NOT_FOUND,
-			    "there is no such resource, or it is not kept any more", NULL);
+		refuse(s, rq, &uri);
 		return;
 	}
 	reply_begin(s, rq, &r);

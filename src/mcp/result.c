@@ -17,8 +17,12 @@
 #include "mcp/find.h"
 #include "mcp/server.h"
 
-#define INLINE_MAX ((size_t)60 << 10) /* output shown in one result; the rest by resource */
-#define INLINE_LEAST 1500 /* of each command of a batch */
+/*
+ * Output shown in one result; the rest by resource. Claude Code puts results of more than 50,000
+ * characters, as JSON, into a file instead of showing them.
+ */
+#define INLINE_MAX ((size_t)32 << 10)
+#define INLINE_LEAST 500 /* of each command of a batch */
 #define BLOCKED_MAX 20 /* lines; the data has all */
 #define INTENT_BYTES 5000 /* shorter outputs are shown whole, intent or not */
 #define INTENT_SHOWN 2000
@@ -185,18 +189,42 @@ static void put_end_data(const struct server *s, const struct run *run, struct j
 	put_blocked_data(run, j);
 }
 
+/*
+ * What the text says besides the output, once more: clients that show the data to the model leave
+ * the text away.
+ */
+static void put_messages(const struct server *s, const struct run *run, struct json *j)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(BUF_MAX_TEXT);
+
+	put_blocked_text(run, &b);
+	put_unsandboxed(s, &b);
+	if (run->state != RUN_ENDED || run->failure.code || run->stop != RUN_STOP_NONE)
+		put_end_text(run, &b);
+	if (!b.len)
+		return;
+	json_key(j, "messages");
+	json_begin_array(j);
+	for (const char *line = buf_str(&b); *line;) {
+		size_t len = strcspn(line, "\n");
+
+		json_string_n(j, line, len);
+		line += len + (line[len] == '\n');
+	}
+	json_end_array(j);
+}
+
 /* --- output ------------------------------------------------------------------------------------ */
 
-static struct excerpt take_excerpt(const struct run *run, size_t which, size_t max, struct buf *out)
+static bool take_excerpt(struct run *run, size_t which, size_t max, struct buf *out)
 {
 	_cleanup_arena_ struct arena *a = arena_new();
+	const char *where =
+		arena_printf(a, "job_output jobId=%s offset=..., or resource exec://%s/%s", run->id,
+			     run->id, stream_names[which]);
 
-	return excerpt_append(&run->spool[which], max,
-			      arena_printf(a,
-					   "job_output jobId=%s offset=..., or resource "
-					   "exec://%s/%s",
-					   run->id, run->id, stream_names[which]),
-			      out);
+	run->cut[which] = excerpt_append(&run->spool[which], max, where, out).truncated;
+	return run->cut[which];
 }
 
 /* How much of `max` each stream gets: what it needs, at most two thirds if the other needs some. */
@@ -316,7 +344,7 @@ static void put_places(struct arena *a, const struct texts *t, const char *quest
 
 void result_run(struct server *s, struct call *c, struct buf *text, struct json *j)
 {
-	const struct run *run = c->runs[0];
+	struct run *run = c->runs[0];
 	struct buf parts[2] = { BUF_INIT(BUF_MAX_TEXT), BUF_INIT(BUF_MAX_TEXT) };
 	bool search = c->args.intent && *c->args.intent && run_bytes(run) > INTENT_BYTES;
 	size_t room[2];
@@ -325,13 +353,14 @@ void result_run(struct server *s, struct call *c, struct buf *text, struct json 
 	c->failed = run->state == RUN_ENDED && result_failed(run);
 	share(run, search ? INTENT_SHOWN : INLINE_MAX, room);
 	for (size_t i = 0; i < 2; i++)
-		truncated |= take_excerpt(run, i, room[i], &parts[i]).truncated;
+		truncated |= take_excerpt(run, i, room[i], &parts[i]);
 	put_blocked_text(run, text);
 	put_unsandboxed(s, text);
 	json_begin_object(j);
-	put_end_data(s, run, j);
-	json_kbool(j, "truncated", truncated);
+	put_messages(s, run, j);
 	put_output_data(c, parts, j);
+	json_kbool(j, "truncated", truncated);
+	put_end_data(s, run, j);
 	if (search) {
 		struct texts *t = arena_alloc(c->a, sizeof(*t));
 
@@ -365,7 +394,7 @@ static void put_command_head(const struct run *run, struct buf *text)
 			   run_bytes(run));
 }
 
-static void put_command(struct server *s, struct call *c, const struct run *run, size_t room_all,
+static void put_command(struct server *s, struct call *c, struct run *run, size_t room_all,
 			struct buf *text, struct json *j)
 {
 	struct buf parts[2] = { BUF_INIT(BUF_MAX_TEXT), BUF_INIT(BUF_MAX_TEXT) };
@@ -374,7 +403,7 @@ static void put_command(struct server *s, struct call *c, const struct run *run,
 
 	share(run, room_all, room);
 	for (size_t i = 0; i < 2; i++)
-		truncated |= take_excerpt(run, i, room[i], &parts[i]).truncated;
+		truncated |= take_excerpt(run, i, room[i], &parts[i]);
 	put_command_head(run, text);
 	put_blocked_text(run, text);
 	/* what is searched for is shown there; of failures the model wants to see the words */
@@ -385,9 +414,10 @@ static void put_command(struct server *s, struct call *c, const struct run *run,
 		put_end_text(run, text);
 	json_begin_object(j);
 	json_kstring(j, "label", run->label);
-	put_end_data(s, run, j);
-	json_kbool(j, "truncated", truncated);
+	put_messages(s, run, j);
 	put_output_data(c, parts, j);
+	json_kbool(j, "truncated", truncated);
+	put_end_data(s, run, j);
 	json_end_object(j);
 	buf_done(&parts[0]);
 	buf_done(&parts[1]);
@@ -493,7 +523,7 @@ static void put_job_list(struct server *s, struct buf *text, struct json *j)
 }
 
 /* A piece of one stream from an offset on. */
-static void put_piece(const struct call *c, const struct run *run, struct buf *text, struct json *j)
+static void put_piece(const struct call *c, struct run *run, struct buf *text, struct json *j)
 {
 	size_t which = c->args.stream && strcmp(c->args.stream, "stderr") == 0;
 	const struct spool *spool = &run->spool[which];
@@ -522,7 +552,7 @@ static void put_piece(const struct call *c, const struct run *run, struct buf *t
 
 void result_output(struct server *s, struct call *c, struct buf *text, struct json *j)
 {
-	const struct run *run;
+	struct run *run;
 
 	put_unsandboxed(s, text);
 	if (!c->n_runs) {
@@ -533,8 +563,9 @@ void result_output(struct server *s, struct call *c, struct buf *text, struct js
 	put_blocked_text(run, text);
 	json_begin_object(j);
 	json_kstring(j, "label", run->label);
-	put_end_data(s, run, j);
+	put_messages(s, run, j);
 	put_piece(c, run, text, j);
+	put_end_data(s, run, j);
 	json_end_object(j);
 	put_end_text(run, text);
 	if (run->state == RUN_ENDED && !run->result.exit_code && !run->failure.code &&
@@ -548,6 +579,7 @@ void result_kill(struct server *s, struct call *c, struct buf *text, struct json
 
 	put_unsandboxed(s, text);
 	json_begin_object(j);
+	put_messages(s, run, j);
 	put_end_data(s, run, j);
 	json_end_object(j);
 	buf_printf(text, "job %s: ", run->id);
@@ -556,7 +588,7 @@ void result_kill(struct server *s, struct call *c, struct buf *text, struct json
 		buf_printf(text, "[exit code %d]\n", exit_code(run));
 }
 
-/* --- links and schemas ----------------------------------------------------------------------------- */
+/* --- links ----------------------------------------------------------------------------- */
 
 void result_links(const struct call *c, struct json *j)
 {
@@ -566,7 +598,7 @@ void result_links(const struct call *c, struct json *j)
 		const struct run *run = c->runs[i];
 
 		for (size_t k = 0; k < 2; k++) {
-			if (run->spool[k].size <= (c->n_runs > 1 ? INLINE_LEAST : INLINE_MAX / 3))
+			if (!run->cut[k])
 				continue;
 			json_begin_object(j);
 			json_kstring(j, "type", "resource_link");
@@ -579,141 +611,4 @@ void result_links(const struct call *c, struct json *j)
 			json_end_object(j);
 		}
 	}
-}
-
-struct output_field {
-	const char *name, *type;
-	bool required;
-	const char *help;
-};
-
-static const struct output_field end_fields[] = {
-	{ "jobId", "string", true, "Id of the run, for job_output and exec:// resources" },
-	{ "running", "boolean", true, "It still runs in the background" },
-	{ "exitCode", "integer", false,
-	  "Exit code; 128+N for signal N, 124 timed out, 125 not run" },
-	{ "signal", "string", false, "The signal it died of, e.g. SIGSEGV" },
-	{ "error", "string", false, "Why it was not run" },
-	{ "timedOut", "boolean", true, "It was ended by the time limit" },
-	{ "stdoutBytes", "integer", true, "All that it printed" },
-	{ "stderrBytes", "integer", true, "All that it printed" },
-	{ "durationMs", "integer", true, "Wall clock" },
-	{ "cpuMs", "integer", true, "Processor time of all processes" },
-	{ "maxRssKb", "integer", true, "Memory of the largest process" },
-	{ "sandboxed", "boolean", true, "It was confined" },
-	{ "warning", "string", false, "Why it was not confined" },
-	{ "blocked", "array", true, "What the sandbox stopped" },
-};
-
-static const struct output_field output_fields[] = {
-	{ "truncated", "boolean", true, "stdout or stderr here are not the whole" },
-	{ "stdout", "string", true, "Standard output, head and tail when it is long" },
-	{ "stderr", "string", true, "Standard error" },
-};
-
-static void put_field(struct json *j, const struct output_field *f)
-{
-	json_key(j, f->name);
-	json_begin_object(j);
-	json_kstring(j, "type", f->type);
-	json_kstring(j, "description", f->help);
-	if (strcmp(f->type, "array") == 0) {
-		json_key(j, "items");
-		json_begin_object(j);
-		json_kstring(j, "type", "object");
-		json_end_object(j);
-	}
-	json_end_object(j);
-}
-
-static void put_fields(struct json *j, const struct output_field *v, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		put_field(j, &v[i]);
-}
-
-static void put_required(struct json *j, const struct output_field *v, size_t n)
-{
-	for (size_t i = 0; i < n; i++) {
-		if (v[i].required)
-			json_string(j, v[i].name);
-	}
-}
-
-static void begin_schema(struct json *j)
-{
-	json_begin_object(j);
-	json_kstring(j, "type", "object");
-	json_key(j, "properties");
-	json_begin_object(j);
-}
-
-static void begin_required(struct json *j)
-{
-	json_end_object(j);
-	json_key(j, "required");
-	json_begin_array(j);
-}
-
-static void end_schema(struct json *j)
-{
-	json_end_array(j);
-	json_end_object(j);
-}
-
-static const struct output_field matches_field = { "matches", "array", false,
-						   "Places found, by question" };
-
-void result_schema_run(struct json *j)
-{
-	begin_schema(j);
-	put_fields(j, end_fields, ARRAY_LEN(end_fields));
-	put_fields(j, output_fields, ARRAY_LEN(output_fields));
-	put_field(j, &matches_field);
-	begin_required(j);
-	put_required(j, end_fields, ARRAY_LEN(end_fields));
-	put_required(j, output_fields, ARRAY_LEN(output_fields));
-	end_schema(j);
-}
-
-void result_schema_batch(struct json *j)
-{
-	static const struct output_field own[] = {
-		{ "commands", "array", true, "One per command, in the order given" },
-		{ "passed", "integer", true, "How many ended well" },
-		{ "failed", "integer", true, "How many did not" },
-		{ "skipped", "integer", true, "How many were not started" },
-	};
-
-	begin_schema(j);
-	put_fields(j, own, ARRAY_LEN(own));
-	put_field(j, &matches_field);
-	begin_required(j);
-	put_required(j, own, ARRAY_LEN(own));
-	end_schema(j);
-}
-
-void result_schema_output(struct json *j)
-{
-	static const struct output_field own[] = {
-		{ "label", "string", false, "What was run" },
-		{ "nextOffset", "integer", false, "Where to read on" },
-		{ "jobs", "array", false, "Without jobId: the runs that are kept" },
-	};
-
-	begin_schema(j);
-	put_fields(j, own, ARRAY_LEN(own));
-	put_fields(j, end_fields, ARRAY_LEN(end_fields));
-	put_fields(j, output_fields, ARRAY_LEN(output_fields));
-	begin_required(j);
-	end_schema(j);
-}
-
-void result_schema_kill(struct json *j)
-{
-	begin_schema(j);
-	put_fields(j, end_fields, ARRAY_LEN(end_fields));
-	begin_required(j);
-	put_required(j, end_fields, ARRAY_LEN(end_fields));
-	end_schema(j);
 }

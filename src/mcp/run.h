@@ -53,6 +53,7 @@ struct run {
 	uint64_t output_limit, deadline_ms; /* deadline 0 = none */
 	uint64_t started_ms;
 	bool lost; /* output could not be kept */
+	bool cut[2]; /* a result showed only a part of it */
 	struct run_result result;
 	struct error failure; /* code != 0: it could not be started */
 };

@@ -5,7 +5,7 @@
  *   serve.c      descriptors, signals, the loop
  *   methods.c    the protocol: versions, methods, replies
  *   call.c       a tools/call from its arguments to its end
- *   result.c     what a call returns, as text and as data
+ *   result.c     what a call returns, as text and as data; result_schema.c: its schemas
  *   resources.c  outputs that were too long, by URI
  *   run.c        one program and its output
  */

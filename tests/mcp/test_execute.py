@@ -35,6 +35,22 @@ def test_stderr_is_kept_on_success(plain_server):
     assert data(r)["stderr"] == "err\n"
 
 
+def test_small_outputs_have_no_links(plain_server):
+    r = run(plain_server, "head -c 30000 /dev/zero | tr '\\0' x")
+    assert len(r["content"]) == 1 and not data(r)["truncated"] and len(data(r)["stdout"]) == 30000
+
+
+def test_data_says_in_words_what_the_text_says(plain_server):
+    """Claude Code shows the data of a result to the model, and leaves the text away."""
+    r = run(plain_server, "echo x > /etc/hosts; echo done")
+    assert not r["isError"]
+    assert data(r)["messages"][0] == ("[SANDBOX BLOCKED] denied write to /etc/hosts — this path is "
+                                      "outside the project directory")
+    assert list(data(r))[:2] == ["messages", "stdout"]
+    assert "messages" not in data(run(plain_server, "exit 3"))
+    assert "timed out" in data(run(plain_server, "sleep 9", timeout=100))["messages"][0]
+
+
 def test_failures(plain_server):
     r = run(plain_server, "echo out; echo why >&2; exit 3")
     assert r["isError"] and data(r)["exitCode"] == 3
@@ -81,7 +97,7 @@ def test_head_and_tail_and_the_whole_as_a_resource(plain_server):
     whole = "".join(f"line {i} é\n" for i in range(1, 400001))
     assert d["truncated"] and d["stdoutBytes"] == len(whole.encode())
     assert t.startswith("line 1 é\n") and t.endswith("line 400000 é\n")
-    assert len(t) < 110000 and "\ufffd" not in t
+    assert len(t) < 40000 and "\ufffd" not in t
     left_out = re.search(r"\n\[\.\.\. (\d+) of (\d+) bytes left out; .*\]\n", t)
     assert int(left_out[2]) == d["stdoutBytes"]
     shown = t.replace(left_out[0], "\n").encode()

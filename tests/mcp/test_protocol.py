@@ -25,7 +25,7 @@ def fresh(boxes, serve):
 def test_each_legacy_version_is_echoed(fresh, version):
     r = fresh.initialize(version)
     assert r["protocolVersion"] == version
-    assert set(r["capabilities"]) == {"tools", "resources", "logging"}
+    assert set(r["capabilities"]) == {"tools", "resources", "prompts", "logging"}
     assert r["serverInfo"]["name"] == "ambit" and r["serverInfo"]["version"]
     assert "sandbox" in r["instructions"]
     assert text(fresh.tool("execute", language="shell", code="echo hi")) == "hi\n"
@@ -82,7 +82,7 @@ def test_modern_unknown_version(fresh):
     assert e.value.data == {"supported": ["2026-07-28"], "requested": "2030-01-01"}
 
 
-@pytest.mark.parametrize("method", ["initialize", "ping", "logging/setLevel", "prompts/list",
+@pytest.mark.parametrize("method", ["initialize", "ping", "logging/setLevel",
                                     "resources/subscribe", "no/such"])
 def test_methods_that_the_modern_era_does_not_have(fresh, method):
     with pytest.raises(RpcError) as e:
