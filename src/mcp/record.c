@@ -39,6 +39,9 @@ int record_end(struct server *s, struct call *c, const char *error, struct error
 {
 	bool blocked = was_blocked(c);
 	struct audit_mcp_call line = {
+		.run = c->tool->runs && c->next_run && *c->runs[0]->result.run
+			       ? c->runs[0]->result.run
+			       : NULL,
 		.request_id = request_id(c),
 		.server_name = "ambit",
 		.tool_name = c->tool->name,

@@ -24,6 +24,7 @@
 
 #include "base/fd.h"
 #include "mcp/server.h"
+#include "supervise/egress.h"
 
 #define END_GRACE_MS 1500 /* less than clients wait before they send signals */
 #define FLUSH_MS 500
@@ -312,6 +313,7 @@ static void end_all(struct server *s)
 		if (s->remains[i] > 0)
 			(void)waitpid(s->remains[i], NULL, 0);
 	}
+	egress_free(s->egress);
 	frame_in_done(&s->in);
 	frame_out_done(&s->out);
 }
@@ -353,11 +355,24 @@ static void leave_terminal(void)
 	(void)signal(SIGHUP, SIG_DFL);
 }
 
+/* The proxy process itself is started with the first packet. */
+static int start_egress(struct server *s, struct error *e)
+{
+	const struct egress_setup setup = { .program = s->req->proxy_program,
+					    .policy = s->req->policy };
+
+	if (s->unsandboxed || (s->req->policy->network.mode != NETWORK_ALLOWLIST &&
+			       !s->req->policy->network.host_ports.n))
+		return 0;
+	return egress_new(&setup, &s->egress, e);
+}
+
 int mcp_serve(const struct mcp_serve *req, struct error *e)
 {
 	_cleanup_arena_ struct arena *a = arena_new();
 	struct server *s = arena_alloc(a, sizeof(*s));
 	struct loop l = { .signals = -1 };
+	int r;
 
 	*s = (struct server){ .req = req,
 			      .a = a,
@@ -370,6 +385,11 @@ int mcp_serve(const struct mcp_serve *req, struct error *e)
 	if (l.signals < 0)
 		return l.signals;
 	(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+	r = start_egress(s, e);
+	if (r < 0) {
+		fd_close(l.signals);
+		return r;
+	}
 	find_languages(s);
 	ask_first(s);
 	while (!l.leave)

@@ -105,6 +105,7 @@ struct server {
 	const char *unsandboxed; /* why nothing is confined; NULL = it is */
 	const char *notes[SERVER_NOTES_MAX]; /* what the sandbox does not hold here */
 	size_t n_notes;
+	struct egress *egress; /* one proxy for all; NULL = none is needed */
 	struct run *runs;
 	uint64_t last_run;
 	struct call *calls; /* oldest first */

@@ -143,14 +143,14 @@ def test_slow_reader_loses_nothing(boxes):
     for i in range(n):
         p.stdin.write(json.dumps({"jsonrpc": "2.0", "id": i, "method": "tools/call", "params": {
             "name": "execute", "arguments": {"language": "shell",
-                                             "code": "head -c 50000 /dev/zero | tr '\\0' x"}}}
+                                             "code": "head -c 30000 /dev/zero | tr '\\0' x"}}}
                                  ).encode() + b"\n")
     p.stdin.flush()
     time.sleep(1.5)  # all of it is waiting for us
     seen = set()
     while len(seen) < n:
         m = json.loads(p.stdout.readline())
-        assert len(m["result"]["structuredContent"]["stdout"]) == 50000
+        assert len(m["result"]["structuredContent"]["stdout"]) == 30000
         seen.add(m["id"])
     p.stdin.close()
     assert p.wait(10) == 0
@@ -217,8 +217,9 @@ def test_two_servers_do_not_disturb_each_other(boxes, serve):
     for t in threads:
         t.join()
     assert results == {n: [f"{n} {i}\n" for i in range(20)] for n in "ab"}
-    lines = (box.home / ".local/state/ambit/audit.jsonl").read_text().splitlines()
+    lines = (box.state / "ambit/audit.jsonl").read_text().splitlines()
     assert len([x for x in lines if '"mcp-call"' in x]) == 40
+    assert box.ambit("log", "verify").code == 0
 
 
 @pytest.mark.parametrize("leader", ["", "exec "])

@@ -303,7 +303,7 @@ def test_fallback_warn_with_a_sandbox_is_one(boxes, serve):
 # --- the log ----------------------------------------------------------------------------------------
 
 def log_lines(box):
-    path = box.home / ".local/state/ambit/audit.jsonl"
+    path = box.state / "ambit/audit.jsonl"
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
@@ -328,7 +328,7 @@ def test_no_log_no_run(boxes, serve):
     box = boxes("user")
     s = serve(box)
     sh(s, "echo hi")
-    log = box.home / ".local/state/ambit"
+    log = box.state / "ambit"
     shutil.rmtree(log)
     log.write_text("")  # no directory any more
     os.chown(log, box.who.uid, box.who.gid)
@@ -338,9 +338,9 @@ def test_no_log_no_run(boxes, serve):
 
 def test_server_without_a_log_does_not_start(boxes):
     box = boxes("user")
-    box.write(".local/state/ambit", "a file")
+    (box.state / "ambit").write_text("a file")
     r = box.ambit("mcp", "serve")
-    assert r.code == 125 and "audit" in r.err + "audit"
+    assert r.code == 125 and str(box.state) in r.err
 
 
 @pytest.mark.parametrize("args", [(), ("nope",), ("serve", "extra")])
