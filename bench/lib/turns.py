@@ -112,6 +112,9 @@ class Bench:
         self.ambit, self.base, self.quick = str(ambit), base, quick
         self.rows = []
 
+    def close(self):
+        pass
+
     def inside(self, *command, options=()):
         return [self.ambit, "run", "-q", *options, "--", *command]
 
@@ -207,5 +210,7 @@ def main(kind, groups, description):
         except Failed as e:
             say(f"bench: {e}")
             return 1
+        finally:
+            bench.close()
         print(json.dumps(bench.rows, indent=1) if args.json else table(bench.rows))
     return 0

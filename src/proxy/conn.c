@@ -7,7 +7,6 @@
 #include "proxy/conn.h"
 
 #include <errno.h>
-#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -79,14 +78,11 @@ struct conn *conn_new(struct proxy *p, const struct listener *l, int fd, enum co
 		      enum conn_via via)
 {
 	struct conn *c = calloc(1, sizeof(*c));
-	const int on = 1;
 
 	if (!c) {
 		fd_close(fd);
 		return NULL;
 	}
-	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-	(void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
 	side_init(&c->side[0], 0, fd);
 	side_init(&c->side[1], 1, -1);
 	c->side[0].readable = true; /* clients that speak first have often spoken */
@@ -114,17 +110,22 @@ void conn_set_state(struct proxy *p UNUSED, struct conn *c, enum conn_state s)
 	c->state = s;
 }
 
+/* Mostly it is what it was: the next request on a connection. */
+static void set_text(char **at, const char *text)
+{
+	if (*at && strcmp(*at, text) == 0)
+		return;
+	free(*at);
+	*at = strdup(text);
+	if (!*at)
+		abort();
+}
+
 void conn_set_target(struct proxy *p, struct conn *c, const struct host *host, uint16_t port,
 		     const char *rule)
 {
-	char *name = strdup(host->name), *text = strdup(rule);
-
-	if (!name || !text)
-		abort();
-	free(c->name);
-	free(c->rule);
-	c->name = name;
-	c->rule = text;
+	set_text(&c->name, host->name);
+	set_text(&c->rule, rule);
 	c->port = port;
 	c->bytes[0] = c->bytes[1] = 0;
 	c->started_ms = p->now_ms;
@@ -266,7 +267,12 @@ static uint32_t interest(const struct conn *c, unsigned s)
 	return 0;
 }
 
-static void arm(struct proxy *p, struct conn *c, unsigned s)
+/*
+ * Tell epoll what to wait for. Input that is not wanted for the moment may stay asked for:
+ * mostly it does not come before it is wanted again, and two calls are saved. When
+ * it does come, conn_event() has it taken back (exact).
+ */
+static void arm(struct proxy *p, struct conn *c, unsigned s, bool exact)
 {
 	struct side *side = &c->side[s];
 	struct epoll_event ev = { .events = interest(c, s), .data.ptr = side };
@@ -274,6 +280,8 @@ static void arm(struct proxy *p, struct conn *c, unsigned s)
 	bool leave = ev.events == 0 && side->shut;
 	int op = side->registered ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
 
+	if (!exact && !side->eof && side->registered)
+		ev.events |= side->armed & EPOLLIN;
 	if (side->fd < 0 ||
 	    (leave ? !side->registered : side->registered && side->armed == ev.events))
 		return;
@@ -393,7 +401,7 @@ void conn_advance(struct proxy *p, struct conn *c)
 	    c->side[1].in.overflow)
 		conn_reset(p, c);
 	for (unsigned s = 0; s < 2 && c->state != CONN_CLOSING; s++)
-		arm(p, c, s);
+		arm(p, c, s, false);
 }
 
 void conn_event(struct proxy *p, struct side *side, uint32_t events)
@@ -407,10 +415,12 @@ void conn_event(struct proxy *p, struct side *side, uint32_t events)
 	if (c->state == CONN_ASK) {
 		if (side->index == 0 && (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)))
 			conn_close(p, c);
+		else
+			arm(p, c, side->index, true);
 		return;
 	}
-	/* asked for nothing, told of a hang-up that is not of our making: a reset */
-	if (side->armed == 0 && !side->shut && (events & (EPOLLERR | EPOLLHUP))) {
+	/* nothing is wanted of it, and it hangs up without our doing: a reset */
+	if (interest(c, side->index) == 0 && !side->shut && (events & (EPOLLERR | EPOLLHUP))) {
 		conn_reset(p, c);
 		return;
 	}
@@ -419,6 +429,9 @@ void conn_event(struct proxy *p, struct side *side, uint32_t events)
 	if (c->state == CONN_DIAL && side->index == 1)
 		dial_event(p, c);
 	conn_advance(p, c);
+	/* it was not read, and would be told of again and again */
+	if (c->state != CONN_CLOSING && side->readable && !(interest(c, side->index) & EPOLLIN))
+		arm(p, c, side->index, true);
 }
 
 void conn_expire(struct proxy *p, struct conn *c)

@@ -24,7 +24,11 @@ static const struct named_rule *find_rule(const struct rule_list *list, const st
 
 static void set_rule(struct verdict *v, const char *setting, const struct named_rule *rule)
 {
-	(void)snprintf(v->rule, sizeof(v->rule), "%s %.253s", setting, rule->text);
+	size_t n = strlen(setting);
+
+	text_copy(v->rule, sizeof(v->rule), setting);
+	text_copy(v->rule + n, sizeof(v->rule) - n, " ");
+	text_copy(v->rule + n + 1, sizeof(v->rule) - n - 1, rule->text);
 }
 
 static void refuse(struct verdict *v, const char *reason)
@@ -100,7 +104,9 @@ void decide_host(const struct config *c, const struct host *host, uint16_t port,
 {
 	const struct named_rule *rule = find_rule(&c->deny, host, port);
 
-	*ret = (struct verdict){ .allow = true };
+	ret->allow = true;
+	ret->ask = false;
+	ret->rule[0] = ret->reason[0] = '\0';
 	if (rule) {
 		set_rule(ret, "deniedDomains", rule);
 		refuse(ret, rule->reason ? rule->reason : "the host is on the deny list");
@@ -142,7 +148,9 @@ void decide_address(const struct config *c, const struct own_addresses *own,
 	enum host_class class = host_classify(address);
 	const struct named_rule *rule = find_rule(&c->deny_address, address, port);
 
-	*ret = (struct verdict){ .allow = true };
+	ret->allow = true;
+	ret->ask = false;
+	ret->rule[0] = ret->reason[0] = '\0';
 	if (!rule)
 		rule = find_rule(&c->deny, address, port);
 	if (rule) {

@@ -60,12 +60,12 @@ static void write_response(struct conn *c, const struct http_head *head)
 	struct span rest = head->fields;
 	struct http_field f;
 
-	buf_printf(out, "HTTP/1.1%.*s\r\n", (int)head->start_line.len - 8,
-		   head->start_line.ptr + 8);
+	buf_puts(out, "HTTP/1.1");
+	buf_append(out, head->start_line.ptr + 8, head->start_line.len - 8);
+	buf_puts(out, "\r\n");
 	while (http_next_field(&rest, &f)) {
 		if (!http_is_hop_by_hop(head, f.name))
-			buf_printf(out, "%.*s: %.*s\r\n", (int)f.name.len, f.name.ptr,
-				   (int)f.value.len, f.value.ptr);
+			http_put_field(out, &f);
 	}
 	if (head->status == 101)
 		buf_puts(out, "Connection: Upgrade\r\nUpgrade: websocket\r\n");

@@ -122,10 +122,7 @@ static void put_fields(struct buf *b, const struct http_head *head)
 	while (http_next_field(&rest, &f)) {
 		if (span_is(f.name, "host") || http_is_hop_by_hop(head, f.name))
 			continue;
-		put_span(b, f.name);
-		buf_puts(b, ": ");
-		put_span(b, f.value);
-		buf_puts(b, "\r\n");
+		http_put_field(b, &f);
 	}
 }
 

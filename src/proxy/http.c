@@ -139,6 +139,14 @@ static bool list_has(struct span list, struct span name)
 	return false;
 }
 
+void http_put_field(struct buf *out, const struct http_field *f)
+{
+	buf_append(out, f->name.ptr, f->name.len);
+	buf_append(out, ": ", 2);
+	buf_append(out, f->value.ptr, f->value.len);
+	buf_append(out, "\r\n", 2);
+}
+
 bool http_is_hop_by_hop(const struct http_head *head, struct span name)
 {
 	static const char *const always[] = {
@@ -152,7 +160,7 @@ bool http_is_hop_by_hop(const struct http_head *head, struct span name)
 		if (span_is(name, always[i]))
 			return true;
 	}
-	while (http_next_field(&rest, &f)) {
+	while (head->connection && http_next_field(&rest, &f)) {
 		if (span_is(f.name, "connection") && list_has(f.value, name))
 			return true;
 	}
@@ -208,6 +216,7 @@ static int on_connection(struct http_head *h, struct framing *f, struct span v, 
 
 	if (v.len > HTTP_CONNECTION_MAX)
 		return error_set(e, EINVAL, "Connection field too long");
+	h->connection = true;
 	while (next_element(&v, &item)) {
 		if (span_is(item, "close"))
 			h->close = true;

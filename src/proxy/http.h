@@ -46,6 +46,7 @@ struct http_head {
 	enum http_body body;
 	unsigned status; /* responses */
 	unsigned minor; /* of HTTP/1.minor: 0 or 1 */
+	bool connection; /* there is a Connection field */
 	bool close; /* the sender will not reuse the connection */
 	bool websocket; /* Connection: upgrade with Upgrade: websocket */
 };
@@ -71,6 +72,7 @@ int http_parse_response(const char *data, size_t len, bool to_head, struct http_
 
 /* Take the next field off *rest. False at the end. */
 bool http_next_field(struct span *rest, struct http_field *ret);
+void http_put_field(struct buf *out, const struct http_field *f); /* with its line's end */
 /* Is the field meant for this hop only? Those named by Connection are. */
 bool http_is_hop_by_hop(const struct http_head *head, struct span name);
 

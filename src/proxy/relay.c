@@ -203,14 +203,17 @@ static void account(struct conn *c, unsigned s, size_t n)
 /* Bytes that were read before the flow began, with a head or a hello. */
 static int pump_kept(struct conn *c, unsigned s)
 {
-	struct side *from = &c->side[s];
+	struct side *from = &c->side[s], *to = &c->side[!s];
 	ssize_t n = flow_take(&c->flow[s], from->in.data, from->in.len);
-	int r;
+	int r = 0;
 
 	if (n < 0)
 		return (int)n;
 	account(c, s, (size_t)n);
-	r = deliver(&c->side[!s], from->in.data, (size_t)n);
+	if (to->out.len > 0) /* a head is waiting to go: with it */
+		buf_append(&to->out, from->in.data, (size_t)n);
+	else
+		r = deliver(to, from->in.data, (size_t)n);
 	buf_drop(&from->in, (size_t)n);
 	return r;
 }
@@ -286,6 +289,13 @@ static bool may_splice(const struct flow *f)
 					(f->mode == FLOW_LENGTH && f->left > RELAY_BUFFER));
 }
 
+bool relay_finished(const struct conn *c, unsigned s)
+{
+	const struct flow *f = &c->flow[s];
+
+	return f->mode == FLOW_DONE && c->side[!s].out.len == 0 && (!f->pipe || f->pipe->fill == 0);
+}
+
 /* The sender is at its end and everything has been delivered. */
 static int finish(struct conn *c, unsigned s)
 {
@@ -294,7 +304,8 @@ static int finish(struct conn *c, unsigned s)
 
 	if (f->mode == FLOW_LENGTH || f->mode == FLOW_CHUNKED)
 		return -EBADMSG; /* cut short: must not look complete to the receiver */
-	if (f->mode == FLOW_FREE && !to->shut) {
+	/* when the other direction has ended too, closing says the same */
+	if (f->mode == FLOW_FREE && !to->shut && !relay_finished(c, !s)) {
 		to->shut = true;
 		if (shutdown(to->fd, SHUT_WR) < 0)
 			return -errno;
@@ -303,21 +314,19 @@ static int finish(struct conn *c, unsigned s)
 	return 0;
 }
 
-bool relay_finished(const struct conn *c, unsigned s)
-{
-	const struct flow *f = &c->flow[s];
-
-	return f->mode == FLOW_DONE && c->side[!s].out.len == 0 && (!f->pipe || f->pipe->fill == 0);
-}
-
 int relay_pump(struct relay *rl, struct conn *c, unsigned s)
 {
 	struct side *from = &c->side[s], *to = &c->side[!s];
 	struct flow *f = &c->flow[s];
 
 	for (size_t moved = 0; moved < RELAY_TURN;) {
-		ssize_t n = relay_flush(to);
+		ssize_t n = 0;
 
+		if (to->out.len > 0 && to->out.len < RELAY_TOGETHER && from->in.len > 0 &&
+		    f->mode != FLOW_NONE && f->mode != FLOW_DONE)
+			n = pump_kept(c, s);
+		if (n == 0)
+			n = relay_flush(to);
 		if (n < 0 || to->out.len > 0)
 			return (int)n;
 		if (f->pipe && f->pipe->fill > 0) {

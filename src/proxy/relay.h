@@ -15,6 +15,7 @@
 #include "proxy/conn.h"
 
 #define RELAY_BUFFER ((size_t)64 << 10)
+#define RELAY_TOGETHER ((size_t)16 << 10) /* a head, and what was read behind it, in one piece */
 #define RELAY_BULK ((uint32_t)256 << 10)
 #define RELAY_PIPE_SIZE (1 << 20)
 #define RELAY_PIPES_MAX 64 /* at work */

@@ -354,6 +354,40 @@ def test_no_answer_is_a_no(start):
     slow.close()
 
 
+def test_waiting_costs_nothing(start, serve):
+    """Whatever a client does that is held, or that waits for its server: nothing spins."""
+    quiet = serve(lambda _, conn: time.sleep(3))
+    p = start(f"ask 60000\nallow other.test:{quiet.port}\n")
+    at = p.listen("listener http")
+    p.listen("listener transparent", resolve(p, "web.test"), 4321)
+    captured = p.listeners[-1].getsockname()
+    held = []
+    for request, where in ((get("http://web.test:1/"), at), (connect_request("web.test", 2), at),
+                           (b"", captured), (get(f"http://other.test:{quiet.port}/"), at),
+                           (connect_request("other.test", quiet.port), at)):
+        for more in b"", b"x" * 100, b"x" * 100000:
+            for half in False, True:
+                held.append((client(where), request, more, half))
+    time.sleep(0.1)  # they are all waited for
+    for s, request, _, _ in held:
+        s.sendall(request)
+    time.sleep(0.1)
+    for s, _, more, half in held:
+        s.sendall(more)
+        if half:
+            s.shutdown(socket.SHUT_WR)
+
+    def ticks():
+        return sum(map(int, open(f"/proc/{p.process.pid}/stat").read().split()[13:15]))
+
+    time.sleep(0.5)
+    before = ticks()
+    time.sleep(1)
+    assert ticks() - before < 10  # of 10 ms
+    for s, *_ in held:
+        s.close()
+
+
 def test_new_lists_answer_open_questions(start, serve):
     up = serve(echo_server)
     p = start("ask 60000\n")
