@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <linux/keyctl.h>
+#include <linux/seccomp.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -88,6 +89,12 @@ int sys_close_range(unsigned first, unsigned last, unsigned flags)
 int sys_join_session_keyring(void)
 {
 	return result(syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL));
+}
+
+bool sys_seccomp_knows(unsigned flags)
+{
+	/* flags are looked at before the filter, and there is none */
+	return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, NULL) < 0 && errno == EFAULT;
 }
 
 int sys_landlock_abi(void)

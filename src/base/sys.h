@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -23,6 +24,10 @@
 #define SYS_MOUNT_NOSUID 0x02
 #define SYS_MOUNT_NODEV 0x04
 #define SYS_MOUNT_NOEXEC 0x08
+
+/* seccomp(2) */
+#define SYS_SECCOMP_NEW_LISTENER (1u << 3)
+#define SYS_SECCOMP_WAIT_KILLABLE_RECV (1u << 5) /* Linux 5.19 */
 
 /* Landlock */
 #define SYS_LANDLOCK_WRITE_FILE (1ULL << 1)
@@ -64,6 +69,8 @@ int sys_pidfd_send_signal(int pidfd, int sig);
 int sys_close_range(unsigned first, unsigned last, unsigned flags);
 int sys_join_session_keyring(void);
 
+/* Does the kernel know these flags of a filter? */
+bool sys_seccomp_knows(unsigned flags);
 int sys_landlock_abi(void); /* 0 = no Landlock */
 int sys_landlock_create(const struct sys_landlock_ruleset *rules, size_t size);
 int sys_landlock_add_path(int ruleset, int path_fd, uint64_t access);

@@ -44,7 +44,7 @@ static void print_text(const struct properties *props, struct buf *out)
 		}
 		buf_putc(out, '\n');
 		if (p->enforced && p->missing) {
-			buf_printf(out, "%-*s  weaker than a cgroup: ", (int)width, "");
+			buf_printf(out, "%-*s  but: ", (int)width, "");
 			text_append_safe(out, p->missing);
 			buf_putc(out, '\n');
 		}

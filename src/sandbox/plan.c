@@ -32,6 +32,7 @@
  * could be removed as well; making or changing one is refused by every version.
  */
 #define GUARD_ABI 1
+#define TRUNCATE_ABI 3
 
 enum region_kind { REGION_RO, REGION_RW, REGION_GONE };
 
@@ -380,6 +381,12 @@ static int refuse_unavailable(const struct policy *p, struct error *e)
 static int choose_guarding(struct compiler *c)
 {
 	c->guarding = c->facts->landlock_abi >= GUARD_ABI;
+	c->plan->cut_unguarded = c->facts->landlock_abi < TRUNCATE_ABI;
+	c->plan->wait_killable = c->facts->wait_killable;
+	if (c->guarding && !c->facts->wait_killable)
+		ARENA_PUSH(c->a, c->plan->notes.v, c->plan->notes.n)->text =
+			"this kernel (before Linux 5.19) lets signals interrupt brokered calls: a "
+			"program that handles signals may see EINTR, or a call repeated";
 	if (c->guarding)
 		return 0;
 	if (c->p->fallback != FALLBACK_WARN)

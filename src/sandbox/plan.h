@@ -64,6 +64,12 @@ struct plan {
 	bool landlock; /* the second layer; the executor fails when the kernel has none */
 	bool all_unix; /* network.allowAllUnixSockets */
 	bool no_listen; /* network.allowLocalBinding is false */
+	/*
+	 * Landlock before ABI 3: the kernel would let a guarded file be emptied, so no call that
+	 * can do that goes on unperformed, and openat2(2), whose flags can change, does not exist.
+	 */
+	bool cut_unguarded;
+	bool wait_killable; /* the kernel does not interrupt performed calls (Linux 5.19) */
 	bool broker; /* somebody answers notified calls: names are guarded, or connections judged */
 	bool watch; /* opens for reading and execs are watched too */
 	const char *tty; /* the caller's terminal, shown as /dev/console; NULL = none */
@@ -110,6 +116,7 @@ struct plan_facts {
 	const char *tty;
 	char *const *environ_in;
 	int landlock_abi; /* 0 = the kernel has no Landlock */
+	bool wait_killable; /* SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV */
 	bool watch; /* --report-reads */
 	const struct plan_file *files;
 	size_t n_files;

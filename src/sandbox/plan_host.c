@@ -22,6 +22,8 @@ void plan_gather_facts(struct arena *a, char *const *environ_in, struct plan_fac
 		.gid = getegid(),
 		.environ_in = environ_in,
 		.landlock_abi = sys_landlock_abi(),
+		.wait_killable = sys_seccomp_knows(SYS_SECCOMP_NEW_LISTENER |
+						   SYS_SECCOMP_WAIT_KILLABLE_RECV),
 	};
 	if (sysinfo(&machine) == 0)
 		ret->memory = (uint64_t)machine.totalram * machine.mem_unit;

@@ -170,6 +170,12 @@ const struct report_entry *report_add_limit(struct report *r, const struct polic
 	return e;
 }
 
+void report_note(struct report *r, const char *text)
+{
+	if (r->n_notes < REPORT_ENTRIES_MAX)
+		*ARENA_PUSH(r->a, r->notes, r->n_notes) = arena_strdup(r->a, text);
+}
+
 void report_prune(struct report *r)
 {
 	size_t kept = 0;
@@ -303,6 +309,11 @@ void report_write_fields(const struct report *r, char *const *argv, const struct
 	}
 	json_end_array(j);
 	json_kint(j, "violationsNotListed", (int64_t)r->dropped);
+	json_key(j, "notes");
+	json_begin_array(j);
+	for (size_t i = 0; i < r->n_notes; i++)
+		json_string(j, r->notes[i]);
+	json_end_array(j);
 	write_paths("runsLater", r->later, r->n_later, j);
 	write_paths("removed", r->removed, r->n_removed, j);
 }

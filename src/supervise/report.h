@@ -34,6 +34,8 @@ struct report {
 	/* target and reason only: what runs later outside, protected names that are gone */
 	struct report_entry *later, *removed;
 	size_t n_denied, n_later, n_removed;
+	const char **notes; /* what was weaker or otherwise than asked for */
+	size_t n_notes;
 	uint64_t dropped; /* denials past the bound */
 };
 
@@ -52,6 +54,8 @@ const struct report_entry *report_add(struct report *r, const struct policy *p, 
  */
 const struct report_entry *report_add_limit(struct report *r, const struct policy *p,
 					    enum limit which, const char *reason);
+
+void report_note(struct report *r, const char *text);
 
 /* When the run is over: forget what is not so any more. */
 void report_prune(struct report *r);

@@ -671,6 +671,8 @@ static int start_egress(struct session *s, struct error *e)
 
 static void tell_note(const struct session *s, const char *text)
 {
+	if (s->req.report)
+		report_note(s->req.report, text);
 	if (s->req.hooks && s->req.hooks->note)
 		s->req.hooks->note(s->req.ctx, text);
 }

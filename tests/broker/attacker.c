@@ -137,6 +137,41 @@ static void *rename_flipping(void *arg)
 	return arg;
 }
 
+/* A file can be emptied by calls that need no right to write to it. */
+static volatile char cutting[16] = "src/.bashrc";
+static volatile struct {
+	uint64_t flags, mode, resolve;
+} cut_how;
+
+static void *flip_cut(void *arg)
+{
+	static const char *const names[] = { "src/.bashrc", "/tmp/bashrc" };
+
+	for (unsigned i = 0; running(); i++) {
+		for (int k = 0; k < 11; k++)
+			cutting[k] = names[i % 2][k];
+		cut_how.flags = i % 3 ? O_RDONLY : O_RDONLY | O_TRUNC;
+		for (volatile int k = 0; k < 30; k++)
+			;
+	}
+	return arg;
+}
+
+static void *cut(void *arg)
+{
+	const char *path = (const char *)(uintptr_t)cutting;
+
+	close(open("/tmp/bashrc", O_WRONLY | O_CREAT, 0644));
+	while (running()) {
+		(void)!truncate(path, 0);
+		close(open(path, O_RDONLY | O_TRUNC));
+		close((int)syscall(SYS_openat2, AT_FDCWD, path, &cut_how, sizeof(cut_how)));
+		close((int)syscall(SYS_openat2, AT_FDCWD, "src/.bashrc", &cut_how,
+				   sizeof(cut_how)));
+	}
+	return arg;
+}
+
 /* --- the directory descriptor changes --- */
 
 #define SWAPPED 60
@@ -602,6 +637,8 @@ static const struct {
 	{ "flip", flip_name },
 	{ "flip", open_flipping },
 	{ "flip", rename_flipping },
+	{ "cut", flip_cut },
+	{ "cut", cut },
 	{ "descriptors", swap_descriptors },
 	{ "descriptors", open_at_swapped },
 	{ "directories", move_directories },

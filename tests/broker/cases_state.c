@@ -238,14 +238,14 @@ static void on_alarm(int sig)
 static void signals(void)
 {
 	struct sigaction act = { .sa_handler = on_alarm }, old;
-	struct itimerval often = { { 0, 330 }, { 0, 330 } }, never = { 0 };
+	struct itimerval often = { { 0, 900 }, { 0, 900 } }, never = { 0 };
 	int wrong = 0, missing = 0, done = 0;
 	char name[32];
 
 	group = "signals";
 	mkdir("sig", 0755);
-	sigaction(SIGPROF, &act, &old);
-	setitimer(ITIMER_PROF, &often, NULL);
+	sigaction(SIGALRM, &act, &old);
+	setitimer(ITIMER_REAL, &often, NULL);
 	for (int i = 0; i < 1500; i++) {
 		int fd;
 
@@ -263,8 +263,8 @@ static void signals(void)
 		done++;
 		unlink(name);
 	}
-	setitimer(ITIMER_PROF, &never, NULL);
-	sigaction(SIGPROF, &old, NULL);
+	setitimer(ITIMER_REAL, &never, NULL);
+	sigaction(SIGALRM, &old, NULL);
 	line("%d done, %d wrong, %d missing, signals %s", done, wrong, missing,
 	     ticks ? "came" : "?");
 }

@@ -7,7 +7,8 @@
  *
  * A .tree file has a line per object: `dir PATH`, `file PATH`, `socket PATH`,
  * `closed PATH` (a directory the caller cannot enter), `link PATH -> TARGET`; parents
- * are made. `cwd PATH`, `home PATH`, `uid N` and `landlock ABI` are facts of the caller.
+ * are made. `cwd PATH`, `home PATH`, `uid N`, `landlock ABI` and `signals interrupt` are facts
+ * of the caller.
  * \n in a path is a newline.
  */
 #include <setjmp.h>
@@ -51,6 +52,7 @@ struct tree {
 	const char *cwd, *home;
 	uint32_t uid;
 	int landlock_abi;
+	bool old_signals;
 };
 
 static const struct entry *tree_find(const struct tree *t, const char *path)
@@ -214,6 +216,8 @@ static bool tree_fact(struct tree *t, const char *kind, const char *text)
 		t->home = text;
 	else if (strcmp(kind, "uid") == 0)
 		t->uid = (uint32_t)strtoul(text, NULL, 10);
+	else if (strcmp(kind, "signals") == 0)
+		t->old_signals = strcmp(text, "interrupt") == 0;
 	else if (strcmp(kind, "landlock") == 0)
 		t->landlock_abi = (int)strtol(text, NULL, 10);
 	else
@@ -484,6 +488,7 @@ static void compile_case(struct arena *a, const char *name, struct compiled *ret
 	tree_load(t, arena_printf(a, CASES "%s.tree", name));
 	facts.uid = facts.gid = t->uid;
 	facts.landlock_abi = t->landlock_abi;
+	facts.wait_killable = !t->old_signals;
 	in.cwd = t->cwd;
 	in.home = t->home;
 	in.only_text = read_text(a, arena_printf(a, CASES "%s" SETTINGS, name));

@@ -37,6 +37,7 @@ static const struct seccomp_options all_options[] = {
 	{ .allow_ptrace = true, .notify = true, .watch = true },
 	{ .allow_ptrace = true, .notify = true, .no_listen = true },
 	{ .allow_ptrace = false, .notify = true },
+	{ .allow_ptrace = true, .notify = true, .no_openat2 = true },
 	{ .allow_ptrace = true, .notify = true, .pinned = true, .no_memfd = true },
 };
 
@@ -111,7 +112,8 @@ static void test_refusals_have_reasons(void **state)
 			fail_msg("%s and its group do not agree", names[r->call]);
 		if (!refuses && r->action != OK && r->action != ASK && r->action != SECCOMP_WATCH &&
 		    r->action != SECCOMP_NO_DATAGRAMS && r->action != SECCOMP_LISTEN &&
-		    r->action != SECCOMP_PINNED && r->action != SECCOMP_MEMFD)
+		    r->action != SECCOMP_PINNED && r->action != SECCOMP_MEMFD &&
+		    r->action != SECCOMP_OPENAT2)
 			fail_msg("%s has a strange action", names[r->call]);
 	}
 }
@@ -334,6 +336,8 @@ static uint32_t interpret(struct seccomp_rules rules, enum seccomp_arch arch,
 			return ERR(EPERM);
 		if (r->action == SECCOMP_NO_DATAGRAMS)
 			return options->notify ? ERR(EPROTONOSUPPORT) : OK;
+		if (r->action == SECCOMP_OPENAT2)
+			return !options->notify ? OK : options->no_openat2 ? ERR(ENOSYS) : ASK;
 		if (r->action == SECCOMP_MEMFD)
 			return options->no_memfd ? ERR(ENOSYS) : OK;
 		if (r->action == SECCOMP_PINNED)

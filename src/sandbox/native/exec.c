@@ -19,9 +19,6 @@
 #include "sandbox/native/native.h"
 #include "sandbox/native/seccomp.h"
 
-/* NEW_LISTENER, and WAIT_KILLABLE_RECV: a signal must not restart a call that was performed */
-#define LISTENER_FLAGS ((1u << 3) | (1u << 5))
-
 /* The command leads its own process group; on a terminal, the foreground one. */
 static void take_terminal(int tty)
 {
@@ -101,6 +98,7 @@ static int load_filter(const struct plan *plan, const struct sandbox_command *cm
 	options.notify = notify;
 	options.watch = plan->watch;
 	options.all_unix = plan->all_unix;
+	options.no_openat2 = plan->cut_unguarded;
 	options.no_listen = plan->no_listen;
 	options.no_memfd = cmd->limits && cmd->limits->no_memfd;
 	options.pinned = cmd->limits && cmd->limits->pinned;
@@ -110,7 +108,12 @@ static int load_filter(const struct plan *plan, const struct sandbox_command *cm
 	r = notify ? open_namespaces(fds, e) : 0;
 	if (r < 0)
 		return r;
-	r = seccomp_load(filter, (size_t)n, notify ? LISTENER_FLAGS : 0);
+	/* WAIT_KILLABLE_RECV: a signal must not restart a call that was performed */
+	r = seccomp_load(filter, (size_t)n,
+			 !notify ? 0
+			 : plan->wait_killable
+				 ? SYS_SECCOMP_NEW_LISTENER | SYS_SECCOMP_WAIT_KILLABLE_RECV
+				 : SYS_SECCOMP_NEW_LISTENER);
 	if (r < 0 && notify)
 		return error_set(e, -r, "cannot watch the system calls of the command: %s%s",
 				 strerror(-r),

@@ -225,6 +225,34 @@ static void add_egress(struct arena *a, struct properties *ps, const int *result
 	add(a, ps, "egress", results[STEP_NET] ? results[STEP_NET] : results[STEP_NOTIFY], how, d);
 }
 
+/* What the broker needs, and what is less than it wants. */
+static void add_names(struct arena *a, struct properties *ps, int err)
+{
+	int abi = sys_landlock_abi();
+	bool killable =
+		sys_seccomp_knows(SYS_SECCOMP_NEW_LISTENER | SYS_SECCOMP_WAIT_KILLABLE_RECV);
+	struct diagnosis d = { "the kernel cannot send system calls to a broker (before Linux 5.5)",
+			       NULL };
+
+	if (!abi) {
+		err = ENOSYS;
+		d.cause =
+			"the kernel has no Landlock: only names that exist at the top of writable "
+			"directories could be held (--fallback warn)";
+		d.remedy = "add landlock to the kernel's lsm= parameter";
+	} else if (err == EBUSY) {
+		d.cause = "another sandbox or container runtime around this one watches the system "
+			  "calls already, and the kernel allows one";
+	}
+	add(a, ps, "names", err, "broker: Landlock and system call notification", d);
+	if (!err && (abi < 3 || !killable))
+		ps->v[ps->n - 1].missing = arena_printf(
+			a, "%s%s%s",
+			abi < 3 ? "openat2(2) does not exist inside (Landlock before ABI 3)" : "",
+			abi < 3 && !killable ? "; " : "",
+			killable ? "" : "signals may interrupt brokered calls (before Linux 5.19)");
+}
+
 int native_probe(struct arena *a, struct properties *ret, struct error *e)
 {
 	int results[STEP_COUNT] = { 0 };
@@ -254,11 +282,7 @@ int native_probe(struct arena *a, struct properties *ret, struct error *e)
 	add_landlock(a, ret);
 	add(a, ret, "seccomp", results[STEP_SECCOMP], "system call filter",
 	    (struct diagnosis){ NULL, NULL });
-	add(a, ret, "names", sys_landlock_abi() ? results[STEP_NOTIFY] : ENOSYS,
-	    "broker: Landlock and system call notification",
-	    (struct diagnosis){ "the kernel has no Landlock, or another sandbox watches the calls "
-				"already",
-				NULL });
+	add_names(a, ret, results[STEP_NOTIFY]);
 	(void)e;
 	return 0;
 }

@@ -148,6 +148,10 @@ static uint32_t effective_action(const struct generator *g, const struct seccomp
 			       : SECCOMP_RET_ALLOW;
 	if (rule->action == SECCOMP_PINNED)
 		return g->options.pinned ? SECCOMP_RET_ERRNO | EPERM : SECCOMP_RET_ALLOW;
+	if (rule->action == SECCOMP_OPENAT2)
+		return !g->options.notify      ? SECCOMP_RET_ALLOW
+		       : g->options.no_openat2 ? SECCOMP_RET_ERRNO | ENOSYS
+					       : SECCOMP_RET_USER_NOTIF;
 	if (rule->action == SECCOMP_MEMFD)
 		return g->options.no_memfd ? SECCOMP_RET_ERRNO | ENOSYS : SECCOMP_RET_ALLOW;
 	if (rule->action == SECCOMP_WATCH)

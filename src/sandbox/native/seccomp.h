@@ -76,6 +76,8 @@ struct seccomp_test {
 #define SECCOMP_LISTEN 0x7ffffffdu
 /* The same: EPERM where the processors were chosen as a limit, else SECCOMP_RET_ALLOW. */
 #define SECCOMP_PINNED 0x7ffffffcu
+/* The same: ENOSYS with `no_openat2`, else SECCOMP_RET_USER_NOTIF (or ALLOW without a broker). */
+#define SECCOMP_OPENAT2 0x7ffffffau
 /* The same: ENOSYS where memory must be seen to be limited, else SECCOMP_RET_ALLOW. */
 #define SECCOMP_MEMFD 0x7ffffffbu
 
@@ -101,6 +103,7 @@ struct seccomp_options {
 	bool watch; /* it also wants to see opens for reading and execs (--report-reads) */
 	bool all_unix; /* the broker lets every unix socket be connected to: datagrams too */
 	bool no_listen; /* it wants to see listen(), to refuse it for the internet families */
+	bool no_openat2; /* its flags can change after the broker looked at them */
 	bool no_memfd; /* memory must be in processes or in files */
 	bool pinned; /* the command may not choose its processors */
 	bool allow_ptrace; /* GROUP_TRACE: tracing and reading each other, within the sandbox */

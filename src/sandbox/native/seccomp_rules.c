@@ -130,7 +130,7 @@ static const struct seccomp_rule rules[] = {
 	/* The broker's part: what creates or changes a name, and opens that may write. */
 	WATCH(open, INT_HAS_NONE(1, WRITE_INTENT)), NOTIFY(open),
 	WATCH(openat, INT_HAS_NONE(2, WRITE_INTENT)), NOTIFY(openat),
-	NOTIFY(openat2), /* its flags are behind a pointer */
+	ROW(openat2, SECCOMP_OPENAT2), /* its flags are behind a pointer */
 	NOTIFY(creat), NOTIFY(mkdir), NOTIFY(mkdirat), NOTIFY(mknod), NOTIFY(mknodat),
 	NOTIFY(symlink), NOTIFY(symlinkat), NOTIFY(link), NOTIFY(linkat), NOTIFY(rename),
 	NOTIFY(renameat), NOTIFY(renameat2), NOTIFY(truncate),

@@ -538,6 +538,32 @@ static bool is_only_watched(int nr)
 	}
 }
 
+/*
+ * Could the call empty a file that it may not write to? Before ABI 3 Landlock does not know
+ * that, so the kernel must not go on with a path that may have changed meanwhile.
+ */
+static bool may_cut(const struct call *c)
+{
+	int flags;
+
+	switch (c->n->data.nr) {
+	case SYS_truncate:
+		return true;
+#ifdef SYS_open
+	case SYS_open:
+		flags = (int)c->args[1];
+		break;
+#endif
+	case SYS_openat:
+		flags = (int)c->args[2];
+		break;
+	default:
+		return false;
+	}
+	return (flags & O_TRUNC) && (flags & O_ACCMODE) != O_WRONLY &&
+	       (flags & O_ACCMODE) != O_RDWR;
+}
+
 int broker_answer(struct call *c)
 {
 	bool judges = !is_only_watched(c->n->data.nr);
@@ -546,6 +572,8 @@ int broker_answer(struct call *c)
 	if (judges)
 		lock_broker(c->b, LOCK_SH);
 	r = answer(c);
+	if (r == ANSWER_CONTINUE && c->b->plan->cut_unguarded && may_cut(c))
+		r = -EACCES;
 	if (judges)
 		lock_broker(c->b, LOCK_UN);
 	return r;

@@ -310,6 +310,28 @@ int call_openat2(struct call *c)
 			 (struct opening){ (int)how[0], (mode_t)how[1], how[2] });
 }
 
+/* Where the kernel could be deceived about it (see may_cut()), we do it outside as well. */
+static int open_to_cut(struct call *c, struct place *p, const struct opening *o, int *ret_slow)
+{
+	const struct plan *plan = c->b->plan;
+	char path[PLACE_TEXT_MAX];
+	struct stat st;
+	int r = open_guarded(c, p, o, ret_slow);
+
+	if (r != ANSWER_CONTINUE || !plan->cut_unguarded)
+		return r;
+	if (p->slash)
+		return fstatat(p->parent, p->name, &st, 0) < 0 ? -errno
+		       : S_ISDIR(st.st_mode)                   ? -EISDIR
+							       : -ENOTDIR;
+	place_text(p, path);
+	for (size_t i = 0; i < plan->n_writable; i++) {
+		if (path_within(path, plan->writable[i]))
+			return open_place(p, o);
+	}
+	return r;
+}
+
 int call_truncate(struct call *c)
 {
 	_cleanup_place_ struct place p = PLACE_INIT;
@@ -319,10 +341,14 @@ int call_truncate(struct call *c)
 	struct stat st;
 	int r;
 
-	if ((int64_t)c->args[1] < 0 || call_read_path(c, c->args[0], path) < 0 ||
-	    call_resolve(c, AT_FDCWD, path, 0, &p) < 0)
-		return ANSWER_CONTINUE;
-	r = open_guarded(c, &p, &o, &slow);
+	if ((int64_t)c->args[1] < 0)
+		return -EINVAL;
+	r = call_read_path(c, c->args[0], path);
+	if (r == 0)
+		r = call_resolve(c, AT_FDCWD, path, 0, &p);
+	if (r < 0)
+		return c->b->plan->cut_unguarded ? r : ANSWER_CONTINUE;
+	r = open_to_cut(c, &p, &o, &slow);
 	if (r == -ENXIO)
 		return -EINVAL; /* a pipe, a socket */
 	if (r < 0)

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ambit on an older kernel: of the rights that Landlock has here, those of AMBIT_TEST_ABI are
+ * used, and with AMBIT_TEST_SIGNALS notified calls are interrupted by signals. The rest is
+ * the running kernel's, which then does what the old one does.
+ */
+#include <stdlib.h>
+
+#include "base/sys.h"
+#include "base/text.h"
+
+int __wrap_sys_landlock_abi(void);
+int __real_sys_landlock_abi(void);
+
+int __wrap_sys_landlock_abi(void)
+{
+	const char *abi = getenv("AMBIT_TEST_ABI");
+
+	return abi && *abi ? (int)text_leading_u64(abi) : __real_sys_landlock_abi();
+}
+
+bool __wrap_sys_seccomp_knows(unsigned flags);
+bool __real_sys_seccomp_knows(unsigned flags);
+
+bool __wrap_sys_seccomp_knows(unsigned flags)
+{
+	return !getenv("AMBIT_TEST_SIGNALS") && __real_sys_seccomp_knows(flags);
+}
