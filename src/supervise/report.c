@@ -13,12 +13,14 @@
 #include "supervise/run.h"
 
 static const char *const kind_names[] = {
-	[VIOLATION_WRITE] = "write",  [VIOLATION_CREATE] = "write",
-	[VIOLATION_RENAME] = "write", [VIOLATION_DELETE] = "write",
-	[VIOLATION_MODE] = "write",   [VIOLATION_READ] = "read",
-	[VIOLATION_EXEC] = "exec",    [VIOLATION_CONNECT] = "connect",
-	[VIOLATION_UNIX] = "unix",    [VIOLATION_LISTEN] = "listen",
-	[VIOLATION_LATER] = "later",  [VIOLATION_REMOVED] = "removed",
+	[VIOLATION_WRITE] = "write",        [VIOLATION_CREATE] = "write",
+	[VIOLATION_RENAME] = "write",       [VIOLATION_DELETE] = "write",
+	[VIOLATION_MODE] = "write",         [VIOLATION_READ] = "read",
+	[VIOLATION_EXEC] = "exec",          [VIOLATION_CONNECT] = "connect",
+	[VIOLATION_UNIX] = "unix",          [VIOLATION_LISTEN] = "listen",
+	[VIOLATION_LATER] = "later",        [VIOLATION_REMOVED] = "removed",
+	[VIOLATION_USED] = "used",          [VIOLATION_WANTED_UNIX] = "wanted",
+	[VIOLATION_WANTED_PORT] = "wanted",
 };
 _Static_assert(ARRAY_LEN(kind_names) == VIOLATION_KIND_MAX_, "a name for each kind");
 

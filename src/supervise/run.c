@@ -29,6 +29,8 @@
 #define PROMPT_MS 60000 /* then the answer is no */
 #define PROMPT_ECHO_MS 2000 /* how long after a question a stop may still be because of it */
 
+#define LOOK_MS 300 /* between looks of who observes */
+
 struct run {
 	const struct run_request *req;
 	struct session *session;
@@ -243,6 +245,31 @@ static void ask(void *ctx, const struct egress_record *r)
 	run->req->ask(run->req->ctx, run, r);
 }
 
+static void tell_used(void *ctx, const struct violation *v)
+{
+	const struct run *run = ctx;
+
+	run->req->observer->used(run->req->ctx, v);
+}
+
+static void tell_decision(void *ctx, const struct egress_record *r)
+{
+	const struct run *run = ctx;
+
+	run->req->observer->decision(run->req->ctx, r);
+}
+
+/* How long to wait; who observes looks now and then. */
+static int wait_ms(const struct run *run)
+{
+	int ms = session_wait_ms(run->session);
+
+	if (!run->req->observer)
+		return ms;
+	run->req->observer->look(run->req->ctx, session_pid(run->session));
+	return ms < 0 || ms > LOOK_MS ? LOOK_MS : ms;
+}
+
 static void on_owner(struct run *run, int events)
 {
 	if (events & POLLIN && run->req->heard)
@@ -261,7 +288,7 @@ static void wait_for_end(struct run *run)
 
 	do {
 		fds[2].fd = run->req->control ? run->req->control->fd : -1;
-		if (poll(fds, ARRAY_LEN(fds), session_wait_ms(run->session)) < 0)
+		if (poll(fds, ARRAY_LEN(fds), wait_ms(run)) < 0)
 			continue; /* EINTR */
 		if (fds[1].revents)
 			on_signal(run);
@@ -278,6 +305,8 @@ static int supervise(struct run *run, const struct run_request *req, const sigse
 	const struct session_hooks hooks = { .note = tell_note,
 					     .denied = tell_denied,
 					     .ask = req->ask ? ask : NULL,
+					     .used = req->observer ? tell_used : NULL,
+					     .decision = req->observer ? tell_decision : NULL,
 					     .stopped = follow_stop,
 					     .unlogged = tell_unlogged };
 	struct session_request session = { .policy = req->policy,
@@ -287,7 +316,9 @@ static int supervise(struct run *run, const struct run_request *req, const sigse
 					   .audit = req->audit,
 					   .proxy_program = req->proxy_program,
 					   .report_reads = req->report_reads,
-					   .stdio = { -1, -1, -1 },
+					   .learn = req->observer != NULL,
+					   .measure = req->observer != NULL,
+					   .stdio = { -1, req->out > 2 ? req->out : -1, -1 },
 					   .tty = run->given ? run->tty : -1,
 					   .mask = *mask,
 					   .hooks = &hooks,

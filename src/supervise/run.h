@@ -15,6 +15,14 @@
 
 struct run;
 
+/* Who wants to know all that a command does; called with the request's ctx. */
+struct run_observer {
+	void (*used)(void *ctx, const struct violation *v);
+	void (*decision)(void *ctx, const struct egress_record *r);
+	/* Now and then while the command runs: pid of its init. */
+	void (*look)(void *ctx, pid_t init);
+};
+
 struct run_request {
 	const struct policy *policy;
 	char *const *argv; /* argv[0] is looked up on PATH of the command's environment */
@@ -34,6 +42,10 @@ struct run_request {
 	struct control *control; /* changes of the network lists; NULL = none */
 	/* Called for the first of each denial, at once; may be NULL. */
 	void (*tell)(void *ctx, const struct report_entry *entry);
+	/* ambit learn: what is used is told, peaks are measured; NULL = an ordinary run. */
+	const struct run_observer *observer;
+	/* The command's standard output, above 2; 0 = our own. */
+	int out;
 	/* Called once when the log cannot be written; may be NULL. */
 	void (*unlogged)(void *ctx, const struct error *e);
 	/* Called before the command starts, for what the user should know; may be NULL. */

@@ -186,6 +186,7 @@ static int start_broker(struct session *s)
 		.performed = s->limits ? limits_performed(s->limits) : NULL,
 		.inquiries = s->inquiries,
 		.redirects = s->redirects,
+		.learns = s->req.learn,
 		.lock = lock,
 	};
 	int r;
@@ -339,8 +340,12 @@ static void on_report(struct session *s)
 	ssize_t n;
 
 	while ((n = recv(s->reports[0], &v, sizeof(v), MSG_DONTWAIT)) == sizeof(v)) {
-		if (v.kind >= 0 && v.kind < VIOLATION_KIND_MAX_)
+		if (v.kind >= VIOLATION_USED && v.kind < VIOLATION_KIND_MAX_) {
+			if (s->req.hooks && s->req.hooks->used)
+				s->req.hooks->used(s->req.ctx, &v);
+		} else if (v.kind >= 0 && v.kind < VIOLATION_KIND_MAX_) {
 			take_violation(s, &v);
+		}
 	}
 	if (n != 0)
 		return;

@@ -43,6 +43,8 @@ struct session_hooks {
 	 * NULL nobody is asked. (A shared `egress` has its own switch.)
 	 */
 	void (*ask)(void *ctx, const struct egress_record *r);
+	/* With `learn`: VIOLATION_USED and what follows it. */
+	void (*used)(void *ctx, const struct violation *v);
 	/* The command was stopped by this signal. */
 	void (*stopped)(void *ctx, int sig);
 	/* The audit log could not be written; told once. */
@@ -59,6 +61,7 @@ struct session_request {
 	struct egress
 		*egress; /* one that several sessions share; NULL = one of its own, if needed */
 	bool report_reads; /* watch opens for reading and setuid execs too */
+	bool learn; /* tell what is used, too */
 	const struct plan_file *files; /* text files to put below /run */
 	size_t n_files;
 	int stdio[3]; /* the command's, each above 2; -1 = the caller's own */

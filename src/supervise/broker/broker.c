@@ -295,6 +295,7 @@ static _Noreturn void broker_main(const struct broker_setup *s, pid_t supervisor
 	b.performed = s->performed;
 	b.inquiries_fd = s->inquiries;
 	b.redirects = s->redirects;
+	b.learns = s->learns;
 	b.inquiries = inquiries_new(&b);
 	b.lock = s->lock;
 	tasks_start(&b.tasks);

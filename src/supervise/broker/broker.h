@@ -34,6 +34,7 @@ struct broker_setup {
 	int reports; /* SOCK_SEQPACKET: a struct violation per denial */
 	uint64_t *performed; /* shared memory: calls that were performed; NULL = not counted */
 	int inquiries; /* SOCK_SEQPACKET to ambit-proxy (proxy/inquiry.h); -1 = nobody is asked */
+	bool learns; /* tell what is used and wanted too: VIOLATION_USED and what follows it */
 	bool redirects; /* connections only get to the proxy when the broker sends them there */
 	int lock; /* file locked around decisions on git directories; shared by sandboxes; -1 = none */
 };
@@ -52,6 +53,9 @@ enum violation_kind {
 	/* from here on no denials: */
 	VIOLATION_LATER, /* a file was made or changed that runs later outside */
 	VIOLATION_REMOVED, /* a protected name was removed */
+	VIOLATION_USED, /* a write outside the working directory was let happen */
+	VIOLATION_WANTED_UNIX, /* a socket that is not seen inside */
+	VIOLATION_WANTED_PORT, /* of the loopback, where nobody inside listens; path is the number */
 	VIOLATION_KIND_MAX_,
 };
 

@@ -91,6 +91,8 @@ int call_judge(const struct call *c, const struct place *p, enum guard_op op, bo
 			ret->reason = reason;
 		}
 	}
+	if (ret->allowed)
+		call_note_used(c, p);
 	return ret->allowed ? 0 : -EACCES;
 }
 

@@ -147,6 +147,8 @@ static int connect_file(const struct call *c, int *sock, const struct address *t
 	if (base < 0)
 		return base;
 	target = sys_openat2(base, name, O_PATH | O_CLOEXEC, 0, SYS_RESOLVE_NO_MAGICLINKS);
+	if (target == -ENOENT)
+		call_note_wanted_socket(c, base, name);
 	if (target < 0)
 		return target == -ELOOP ? -EACCES : target;
 	r = fd_path(c->b, target, path);
@@ -288,5 +290,7 @@ int broker_connect(struct call *c)
 	r = connect_address(c->b, c->n->id, &sock, &to);
 	if (r == -ENETUNREACH)
 		tell_unreachable(c, sock, &to);
+	if (r == -ECONNREFUSED && !named)
+		call_note_wanted_port(c, &to);
 	return r;
 }

@@ -31,3 +31,5 @@ void connect_and_answer(struct broker *b, uint64_t id, int sock, const struct ad
  * over: somebody will answer the call. Else ANSWER_CONTINUE: make it.
  */
 int inquire(const struct call *c, int *sock, const struct address *to) NODISCARD;
+/* For who learns: a refused port of the loopback (used.c). */
+void call_note_wanted_port(const struct call *c, const struct address *to);

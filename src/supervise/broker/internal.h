@@ -42,6 +42,8 @@ struct broker {
 	uint64_t *performed; /* NULL = nobody counts */
 	int inquiries_fd;
 	bool redirects;
+	bool learns;
+	uint64_t *seen; /* hashes of what was told to who learns */
 	struct inquiries *inquiries; /* NULL = nobody is asked about connections */
 	int proc; /* the outer /proc, opened before the mount namespace was joined */
 	int root; /* the sandbox's root directory */
@@ -182,6 +184,10 @@ void call_note_later(const struct call *c, const struct place *p, const struct g
 void call_tell_later(const struct call *c, const struct place *p, const char *reason);
 
 void call_report_unix(const struct call *c, const char *path);
+
+/* For who learns (used.c): a write that was let happen; a socket that is not there. */
+void call_note_used(const struct call *c, const struct place *p);
+void call_note_wanted_socket(const struct call *c, int base, const char *name);
 
 /* The directory was made in this run. */
 bool call_is_new(const struct call *c, const struct place *p);

@@ -102,7 +102,7 @@ static void watch_change(struct call *c, int dirfd, uint64_t address, enum viola
 	full_text(c, dirfd, path, text);
 	if (kind == VIOLATION_DELETE)
 		note_removal(c, dirfd, path, text);
-	if (*text && is_writable_place(c->b, text))
+	if (*text && !c->b->learns && is_writable_place(c->b, text))
 		return;
 	if (call_resolve(c, dirfd, path, 0, &p) < 0)
 		return;
@@ -111,6 +111,8 @@ static void watch_change(struct call *c, int dirfd, uint64_t address, enum viola
 	place_text(&p, text);
 	if (!p.root || is_held(c->b->plan, text))
 		call_report_outside(c, kind, &p);
+	else
+		call_note_used(c, &p);
 }
 
 /* A directory that was there before goes away: see guard_note_gone(). */
