@@ -377,11 +377,8 @@ static int start_scope(struct cgroup *g, struct cgroup_dir *d, pid_t child, stru
 		return r;
 	(void)snprintf(full, sizeof(full), "/sys/fs/cgroup%s", path);
 	d->fd = open(full, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (d->fd < 0)
-		return fail(e, -errno, "open", d);
-	if (d->holds[CGROUP_MEMORY])
-		(void)!cgroup_write(d->fd, "memory.oom.group", "1", g->fake);
-	return 0;
+	/* not memory.oom.group: it would go before we could ask it why */
+	return d->fd < 0 ? fail(e, -errno, "open", d) : 0;
 }
 
 int cgroup_start(struct cgroup *g, pid_t child, int control, struct error *e)

@@ -62,6 +62,7 @@ struct limits {
 	struct limits_peak peak;
 	uint64_t next_ms; /* 0 = no more looks */
 	bool suspect, sure; /* the last look, the last two looks were over the limit for memory */
+	uint64_t kills, refusals; /* by the cgroup */
 	uint64_t written; /* to files, the most that was seen */
 	uint64_t own_scratch, own_files; /* of our set-up */
 	unsigned processors;
@@ -372,14 +373,29 @@ static int sample(struct limits *l)
 	return set->disk && disk >= set->disk ? LIMIT_DISK : -1;
 }
 
-static int look_at_groups(struct limits *l)
+/* A scope of systemd vanishes with its last process: what it said is kept. */
+static void read_groups(struct limits *l)
 {
 	if (!l->cgroup)
-		return -1;
+		return;
+	raise_peak(&l->kills, cgroup_memory_kills(l->cgroup));
+	raise_peak(&l->refusals, cgroup_fork_refusals(l->cgroup));
+}
+
+void limits_remember(struct limits *l)
+{
+	read_groups(l);
+	if (l->cgroup) {
+		raise_peak(&l->peak.memory, cgroup_memory_peak(l->cgroup));
+		raise_peak(&l->peak.pids, cgroup_pids_peak(l->cgroup));
+	}
+}
+
+static int look_at_groups(struct limits *l)
+{
 	plan_group_look(l);
-	if (cgroup_memory_kills(l->cgroup))
-		return LIMIT_MEMORY;
-	return cgroup_fork_refusals(l->cgroup) ? LIMIT_PIDS : -1;
+	read_groups(l);
+	return l->kills ? LIMIT_MEMORY : l->refusals ? LIMIT_PIDS : -1;
 }
 
 int limits_look(struct limits *l)
@@ -415,10 +431,7 @@ int limits_look_last(struct limits *l, int status)
 
 const struct limits_peak *limits_peak(struct limits *l)
 {
-	if (l->cgroup) {
-		raise_peak(&l->peak.memory, cgroup_memory_peak(l->cgroup));
-		raise_peak(&l->peak.pids, cgroup_pids_peak(l->cgroup));
-	}
+	limits_remember(l);
 	return &l->peak;
 }
 

@@ -72,6 +72,8 @@ int limits_fd(const struct limits *l);
 int limits_wait_ms(const struct limits *l);
 /* Look: the limit that was passed, or -1. */
 int limits_look(struct limits *l);
+/* The last process is about to leave: while the groups can still be asked. */
+void limits_remember(struct limits *l);
 /* The command has ended by itself, with this wait status: one last look. */
 int limits_look_last(struct limits *l, int status);
 

@@ -420,6 +420,8 @@ static void on_event(struct session *s)
 	} else if (event.type == INIT_EXITED) {
 		s->ended = true;
 		s->status = event.value;
+		if (s->limits)
+			limits_remember(s->limits);
 	}
 }
 
@@ -459,6 +461,8 @@ static void tell_limit(struct session *s, enum limit which, const char *reason)
 
 void session_reach(struct session *s, enum limit which)
 {
+	if (s->limits)
+		limits_remember(s->limits);
 	tell_limit(s, which, "everything inside was ended");
 	session_kill(s);
 }

@@ -28,13 +28,10 @@ def fused(memory=2 * GB, file=GB):
     return before
 
 
-def groups():
-    """The control groups of runs, wherever they are."""
-    found = []
-    for top in Path("/sys/fs/cgroup").glob("*"):
-        if top.is_dir():
-            found += [d for d, _, _ in os.walk(top) if "/ambit-run-" in d]
-    return set(found)
+def groups(pid):
+    """The control groups of a run, by its supervisor."""
+    return {d for top in Path("/sys/fs/cgroup").glob("*") if top.is_dir()
+            for d, _, _ in os.walk(top) if f"/ambit-run-{pid}-" in d}
 
 
 @pytest.fixture
@@ -321,10 +318,9 @@ def test_check_says_what_holds_them(box):
 def test_no_limit_no_trace(box):
     """Without limits nothing is measured, made or started for them."""
     path = box.home / "report.json"
-    before = groups()
     with box.start("/bin/sleep", "2", options=["--report", path]) as child:
         time.sleep(0.3)
-        assert groups() <= before
+        assert not groups(child.process.pid)
         names = Path(f"/proc/{child.process.pid}/task/{child.process.pid}/children").read_text()
         assert len(names.split()) == 1
         child.process.terminate()
@@ -334,12 +330,12 @@ def test_no_limit_no_trace(box):
     assert report["limitsHeldBy"] == {}
 
 
-def test_no_group_is_left(box):
-    for options in (["--memory", "100m"], ["--pids", "30", "--cpu", "1"]):
-        box.run("true", options=options).ok()
-        box.run("/bin/sh", "-c", "kill -9 $$", options=options)
-        box.run("no-such-command", options=options)
-    assert not groups()
+@pytest.mark.parametrize("options", [["--memory", "100m"], ["--pids", "30", "--cpu", "1"]])
+def test_no_group_is_left(box, options):
+    for command in (["true"], ["/bin/sh", "-c", "kill -9 $$"], ["no-such-command"]):
+        with box.start(*command, options=options) as child:
+            child.process.wait()
+            assert not groups(child.process.pid)
 
 
 def test_no_group_is_left_after_kill(box):
@@ -349,32 +345,35 @@ def test_no_group_is_left_after_kill(box):
             time.sleep(pause)
             child.process.kill()
             child.process.wait()
-        assert wait_until(lambda: not groups(), 5), groups()
+            # before the fixture kills the whole process group: that might hit a guard being born
+            assert wait_until(lambda: not groups(child.process.pid), 5)
+
+
+def guards_of(pid):
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return [int(p) for p in children if Path(f"/proc/{p}/comm").read_text() == "ambit-guard\n"]
 
 
 def test_left_over_groups_are_swept(rooted):
     """Supervisor and guard killed at once: the next run tidies up."""
     with rooted.start("/bin/sleep", "60", options=["--pids", "30"]) as child:
-        if not wait_until(groups, 2):
+        pid = child.process.pid
+        if not wait_until(lambda: groups(pid), 2):
             pytest.skip("no cgroup of our own can be made here")
-        children = Path(f"/proc/{child.process.pid}/task/{child.process.pid}/children")
-        guards = [p for p in map(int, children.read_text().split())
-                  if Path(f"/proc/{p}/comm").read_text() == "ambit-guard\n"]
-        assert len(guards) == 1
-        os.kill(guards[0], signal.SIGSTOP)
-        os.kill(guards[0], signal.SIGKILL)
-        os.kill(child.process.pid, signal.SIGKILL)
+        assert wait_until(lambda: len(guards_of(pid)) == 1, 2)
+        left = groups(pid)
+        os.kill(guards_of(pid)[0], signal.SIGKILL)
+        child.process.kill()
         child.process.wait()
-    assert wait_until(lambda: len(groups()) == 1, 2)
-    left = groups()
+    assert all(map(os.path.isdir, left))
     with rooted.start("/bin/sleep", "60", options=["--pids", "30"]) as living:
-        assert wait_until(lambda: not left & groups(), 2)
-        assert len(groups()) == 1  # the living one's is not touched
+        assert wait_until(lambda: not any(map(os.path.isdir, left)), 2)
+        own = groups(living.process.pid)
         rooted.run("true", options=["--pids", "30"]).ok()
-        assert len(groups()) == 1
+        assert own and all(map(os.path.isdir, own))  # the living one's is not touched
         living.process.terminate()
         living.wait()
-    assert not groups()
+    assert not any(map(os.path.isdir, own))
 
 
 def test_settings_file(box):
