@@ -319,8 +319,10 @@ static void finish(struct server *s, struct run *run)
 		unboxed_end(&run->unboxed, &run->result);
 	if (r < 0)
 		run->failure.code = -r;
-	if (run->result.remains > 0)
-		remember_remains(s, run->result.remains);
+	for (size_t i = 0; i < ARRAY_LEN(run->result.remains); i++) {
+		if (run->result.remains[i] > 0)
+			remember_remains(s, run->result.remains[i]);
+	}
 	if (run->result.timed_out)
 		run->stop = RUN_STOP_TIMEOUT;
 	close_outputs(run);

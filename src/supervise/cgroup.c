@@ -19,7 +19,6 @@
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -59,12 +58,15 @@ int cgroup_write(int dir, const char *name, const char *value, bool fake)
 
 uint64_t cgroup_read(int dir, const char *name, const char *key)
 {
-	_cleanup_free_ char *text = NULL;
+	_cleanup_fd_ int fd = dir < 0 ? -1 : openat(dir, name, O_RDONLY | O_CLOEXEC);
+	char text[512]; /* those that we read have a few short lines */
+	ssize_t len = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
 	size_t n = strlen(key);
 	const char *line;
 
-	if (dir < 0 || fd_read_file(dir, name, CGROUP_FILE_MAX, &text, NULL) < 0)
+	if (len < 0)
 		return 0;
+	text[len] = '\0';
 	for (line = text; line; line = strchr(line, '\n')) {
 		line += *line == '\n';
 		if (n == 0 || (strncmp(line, key, n) == 0 && line[n] == ' '))
@@ -230,7 +232,7 @@ int cgroup_new(const char *root, const struct cgroup_places *places,
 			r = make_dir(&g->dirs[i], e);
 	}
 	if (r < 0)
-		cgroup_free(g);
+		(void)cgroup_free(g);
 	else
 		*ret = g;
 	return r;
@@ -469,10 +471,18 @@ static void remove_dir(const struct cgroup_dir *d)
 	}
 }
 
-void cgroup_free(struct cgroup *g)
+void cgroup_over(struct cgroup *g)
 {
+	fd_close(TAKE_FD(g->guard_fd));
+}
+
+pid_t cgroup_free(struct cgroup *g)
+{
+	pid_t guard;
+
 	if (!g)
-		return;
+		return 0;
+	guard = g->guard;
 	for (size_t i = 0; i < WATCH_MAX_; i++)
 		fd_close(g->watched[i]);
 	fd_close(g->events);
@@ -485,7 +495,6 @@ void cgroup_free(struct cgroup *g)
 		fd_close(d->fd);
 		fd_close(d->parent);
 	}
-	if (g->guard > 0)
-		(void)waitpid(g->guard, NULL, 0);
 	free(g);
+	return guard;
 }

@@ -42,10 +42,11 @@ struct cgroup_places {
 };
 
 /*
- * What this process can use. `root` is put in front of /proc and /sys: "" but in tests. Looks only.
+ * What this process can use of the controllers that are wanted. `root` is put in front of /proc and /sys: "" but in tests. Looks only.
  * CGROUP_SCOPE means that systemd is there; whether it agrees is seen when it is asked.
  */
-void cgroup_find(struct arena *a, const char *root, struct cgroup_places *ret);
+void cgroup_find(struct arena *a, const char *root, const bool wanted[CGROUP_CONTROLLER_MAX_],
+		 struct cgroup_places *ret);
 
 /* 0 = no limit of this kind. */
 struct cgroup_limits {
@@ -77,5 +78,7 @@ uint64_t cgroup_fork_refusals(const struct cgroup *g);
 /* Now, and the most so far; 0 = not known. */
 uint64_t cgroup_memory_peak(const struct cgroup *g);
 uint64_t cgroup_pids_peak(const struct cgroup *g);
-/* Every process must be gone. NULL is fine. */
-void cgroup_free(struct cgroup *g);
+/* Init is gone: the guard begins to remove the groups while we tidy up. */
+void cgroup_over(struct cgroup *g);
+/* Every process must be gone. NULL is fine. The guard, about to end, to wait for; or 0. */
+pid_t cgroup_free(struct cgroup *g);

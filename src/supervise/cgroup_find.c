@@ -154,40 +154,62 @@ static char *find_base(const struct finder *f, const char *dir)
 	return is_alone(f, dir) ? arena_strdup(f->a, dir) : NULL;
 }
 
-static bool offers(const struct finder *f, const char *dir, const char *controller)
+static bool has_controller(const char *list, const char *controller)
 {
-	const char *list = read_text(f, arena_printf(f->a, "%s/cgroup.controllers", dir));
-
 	return list && has_word(list, strlen(list), controller, " \n");
 }
 
-static void find_v2(const struct finder *f, struct cgroup_places *ret)
+static char *read_controllers(const struct finder *f, const char *dir)
+{
+	return read_text(f, arena_printf(f->a, "%s/cgroup.controllers", dir));
+}
+
+/* Of the wanted controllers, those that are still to be found and that `list` has. */
+static bool is_needed(const struct cgroup_places *places, const bool wanted[CGROUP_CONTROLLER_MAX_],
+		      size_t c, const char *list)
+{
+	return wanted[c] && places->by[c].kind == CGROUP_NONE &&
+	       has_controller(list, controllers[c]);
+}
+
+static const char *find_mount(const struct finder *f, char **ret_list)
 {
 	static const char *const mounts[] = { "/sys/fs/cgroup", "/sys/fs/cgroup/unified" };
-	const char *mount = NULL, *base = NULL;
-	char *list, *path;
 
-	if (!find_line(f, NULL, &list, &path))
-		return;
-	for (size_t i = 0; i < ARRAY_LEN(mounts) && !mount; i++) {
-		if (is_type(f, mounts[i], CGROUP2_SUPER_MAGIC) &&
-		    read_text(f, arena_printf(f->a, "%s/cgroup.controllers", mounts[i])))
-			mount = mounts[i];
+	for (size_t i = 0; i < ARRAY_LEN(mounts); i++) {
+		*ret_list = read_controllers(f, mounts[i]);
+		if (*ret_list && is_type(f, mounts[i], CGROUP2_SUPER_MAGIC))
+			return mounts[i];
 	}
-	if (!mount)
+	return NULL;
+}
+
+static void find_v2(const struct finder *f, const bool wanted[CGROUP_CONTROLLER_MAX_],
+		    struct cgroup_places *ret)
+{
+	const char *mount, *base, *offered;
+	char *list, *path;
+	bool scope, needed = false;
+
+	mount = find_mount(f, &list);
+	for (size_t c = 0; mount && c < ARRAY_LEN(controllers); c++)
+		needed |= is_needed(ret, wanted, c, list);
+	if (!needed || !find_line(f, NULL, &(char *){ NULL }, &path))
 		return;
 	base = find_base(f,
 			 strcmp(path, "/") == 0 ? mount : arena_printf(f->a, "%s%s", mount, path));
+	offered = base ? read_controllers(f, base) : NULL;
+	scope = cgroup_scope_available(f->root);
 	for (size_t c = 0; c < ARRAY_LEN(controllers); c++) {
 		struct cgroup_place *p = &ret->by[c];
 
-		if (p->kind != CGROUP_NONE || !offers(f, mount, controllers[c]))
+		if (!is_needed(ret, wanted, c, list))
 			continue;
 		p->missing = p->remedy = NULL;
-		if (base && offers(f, base, controllers[c])) {
+		if (has_controller(offered, controllers[c])) {
 			p->kind = CGROUP_V2;
 			p->parent = arena_printf(f->a, "%s%s", f->root, base);
-		} else if (cgroup_scope_available(f->root)) {
+		} else if (scope) {
 			p->kind = CGROUP_SCOPE;
 		} else {
 			p->missing = arena_printf(f->a,
@@ -200,24 +222,25 @@ static void find_v2(const struct finder *f, struct cgroup_places *ret)
 	}
 }
 
-void cgroup_find(struct arena *a, const char *root, struct cgroup_places *ret)
+void cgroup_find(struct arena *a, const char *root, const bool wanted[CGROUP_CONTROLLER_MAX_],
+		 struct cgroup_places *ret)
 {
 	struct finder f = { .a = a, .root = root };
+	bool missing = false;
 
 	*ret = (struct cgroup_places){ 0 };
 	f.self = read_text(&f, "/proc/self/cgroup");
 	for (size_t c = 0; c < ARRAY_LEN(controllers); c++) {
 		char *list, *path;
 
-		ret->by[c].missing =
-			arena_printf(a, "the kernel offers no %s cgroups here", controllers[c]);
+		if (!wanted[c])
+			continue;
 		if (find_line(&f, controllers[c], &list, &path))
 			find_v1(&f, (enum cgroup_controller)c, list, path, &ret->by[c]);
+		else
+			ret->by[c].missing = "the kernel offers no such cgroups here";
+		missing |= ret->by[c].kind == CGROUP_NONE;
 	}
-	for (size_t c = 0; c < ARRAY_LEN(controllers); c++) {
-		if (ret->by[c].kind == CGROUP_NONE) {
-			find_v2(&f, ret);
-			break;
-		}
-	}
+	if (missing)
+		find_v2(&f, wanted, ret);
 }

@@ -76,6 +76,14 @@ static uint64_t now_us(void)
 	return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
 }
 
+/* All that we may use: cheaper to ask for than all that there are. */
+static unsigned count_processors(void)
+{
+	cpu_set_t all;
+
+	return sched_getaffinity(0, sizeof(all), &all) < 0 ? 1 : (unsigned)CPU_COUNT(&all);
+}
+
 /* --- before the start -------------------------------------------------------------- */
 
 /* Whole processors, chosen by chance: else all sandboxes would share the first. */
@@ -146,10 +154,13 @@ static bool must_sample(const struct limits *l)
 static int prepare(struct limits *l, struct arena *a, const struct policy *p, struct error *e)
 {
 	struct cgroup_places places = { 0 };
+	const bool wanted[] = { [CGROUP_MEMORY] = l->set->memory > 0,
+				[CGROUP_PIDS] = l->set->pids > 0,
+				[CGROUP_CPU] = l->set->cpu > 0 };
 	int r;
 
-	if (l->set->memory || l->set->pids || l->set->cpu > 0)
-		cgroup_find(a, "", &places);
+	if (wanted[CGROUP_MEMORY] || wanted[CGROUP_PIDS] || wanted[CGROUP_CPU])
+		cgroup_find(a, "", wanted, &places);
 	r = limits_choose(a, p, &places, l->means, &l->note, e);
 	if (r == 0)
 		r = make_groups(l, &places, e);
@@ -180,10 +191,10 @@ int limits_new(struct arena *a, const struct policy *p, bool measure, struct lim
 	*l = (struct limits){ .set = set,
 			      .may_sample = p->fallback == FALLBACK_WARN,
 			      .source = USAGE_SOURCE_INIT,
-			      .processors = (unsigned)sysconf(_SC_NPROCESSORS_ONLN) };
+			      .processors = count_processors() };
 	r = prepare(l, a, p, e);
 	if (r < 0) {
-		limits_free(l);
+		(void)limits_free(l); /* no guard yet */
 		return r;
 	}
 	l->sampling = measure || must_sample(l);
@@ -253,7 +264,7 @@ static int do_without_scope(struct limits *l, int control, struct error *e)
 		if (l->means[i] == MEANS_SCOPE)
 			l->means[i] = MEANS_SAMPLED;
 	}
-	cgroup_free(TAKE_PTR(l->cgroup));
+	(void)cgroup_free(TAKE_PTR(l->cgroup)); /* a scope has no guard */
 	(void)!send(control, "", 1, MSG_NOSIGNAL); /* it waits for the end of the groups */
 	return 0;
 }
@@ -277,7 +288,7 @@ int limits_start(struct limits *l, const struct plan *plan, const struct sandbox
 
 int limits_take(struct limits *l, int *fds)
 {
-	struct usage u;
+	struct usage u = { 0 };
 
 	if (fds[NATIVE_PROC] < 0 || fds[NATIVE_SCRATCH] < 0)
 		return -EMFILE;
@@ -288,7 +299,7 @@ int limits_take(struct limits *l, int *fds)
 	l->source.scratch = TAKE_FD(fds[NATIVE_SCRATCH]);
 	l->source.shm = TAKE_FD(fds[NATIVE_SHM]);
 	/* what our own set-up has put there is not the command's */
-	usage_look(&l->source, false, &u);
+	usage_look_at_files(&l->source, &u);
 	l->own_scratch = u.scratch;
 	l->own_files = u.scratch_files;
 	return 0;
@@ -373,7 +384,6 @@ static int sample(struct limits *l)
 	return set->disk && disk >= set->disk ? LIMIT_DISK : -1;
 }
 
-/* A scope of systemd vanishes with its last process: what it said is kept. */
 static void read_groups(struct limits *l)
 {
 	if (!l->cgroup)
@@ -382,13 +392,20 @@ static void read_groups(struct limits *l)
 	raise_peak(&l->refusals, cgroup_fork_refusals(l->cgroup));
 }
 
+static void read_peaks(struct limits *l)
+{
+	if (!l->cgroup)
+		return;
+	raise_peak(&l->peak.memory, cgroup_memory_peak(l->cgroup));
+	raise_peak(&l->peak.pids, cgroup_pids_peak(l->cgroup));
+}
+
 void limits_remember(struct limits *l)
 {
+	if (l->means[LIMIT_MEMORY] != MEANS_SCOPE && l->means[LIMIT_PIDS] != MEANS_SCOPE)
+		return;
 	read_groups(l);
-	if (l->cgroup) {
-		raise_peak(&l->peak.memory, cgroup_memory_peak(l->cgroup));
-		raise_peak(&l->peak.pids, cgroup_pids_peak(l->cgroup));
-	}
+	read_peaks(l);
 }
 
 static int look_at_groups(struct limits *l)
@@ -416,22 +433,26 @@ int limits_look(struct limits *l)
 int limits_look_last(struct limits *l, int status)
 {
 	int hit = look_at_groups(l);
+	struct usage u = { 0 };
 
 	l->next_ms = 0;
-	if (hit < 0 && l->sampling && l->source.proc)
-		hit = sample(l);
-	l->next_ms = 0;
-	/* by RLIMIT_FSIZE, as a process or as a shell tells it */
-	if (hit < 0 && l->set->disk &&
-	    (WIFSIGNALED(status) ? WTERMSIG(status) == SIGXFSZ
-				 : WEXITSTATUS(status) == 128 + SIGXFSZ))
-		hit = LIMIT_DISK;
-	return hit;
+	read_peaks(l);
+	if (l->cgroup)
+		cgroup_over(l->cgroup);
+	if (hit >= 0 || !l->set->disk || l->source.scratch < 0)
+		return hit;
+	usage_look_at_files(&l->source, &u);
+	raise_peak(&l->peak.disk, judge_disk(l, &u));
+	/* or by RLIMIT_FSIZE, as a process or as a shell tells it */
+	return l->peak.disk >= l->set->disk ||
+			       (WIFSIGNALED(status) ? WTERMSIG(status) == SIGXFSZ
+						    : WEXITSTATUS(status) == 128 + SIGXFSZ)
+		       ? LIMIT_DISK
+		       : -1;
 }
 
-const struct limits_peak *limits_peak(struct limits *l)
+const struct limits_peak *limits_peak(const struct limits *l)
 {
-	limits_remember(l);
 	return &l->peak;
 }
 
@@ -444,13 +465,16 @@ const char *limits_means(const struct limits *l, const struct policy_limits *set
 							 : MEANS_COUNTED);
 }
 
-void limits_free(struct limits *l)
+pid_t limits_free(struct limits *l)
 {
+	pid_t guard;
+
 	if (!l)
-		return;
-	cgroup_free(l->cgroup);
+		return 0;
+	guard = cgroup_free(l->cgroup);
 	usage_end(&l->source);
 	if (l->performed && l->performed != MAP_FAILED)
 		(void)munmap(l->performed, sizeof(*l->performed));
 	free(l);
+	return guard;
 }

@@ -72,16 +72,19 @@ int limits_fd(const struct limits *l);
 int limits_wait_ms(const struct limits *l);
 /* Look: the limit that was passed, or -1. */
 int limits_look(struct limits *l);
-/* The last process is about to leave: while the groups can still be asked. */
+/* The last process is about to leave, and with it a scope of systemd: keeps what it says. */
 void limits_remember(struct limits *l);
-/* The command has ended by itself, with this wait status: one last look. */
+/*
+ * Init is gone; the command's wait status, for what it ended by. One last look at what
+ * was reached, and the peaks; then the groups begin to go.
+ */
 int limits_look_last(struct limits *l, int status);
 
-const struct limits_peak *limits_peak(struct limits *l);
+const struct limits_peak *limits_peak(const struct limits *l);
 /* By what a limit is held: "cgroup v2", "the supervisor's clock"; NULL = not set. l may be NULL. */
 const char *limits_means(const struct limits *l, const struct policy_limits *set, enum limit which);
-/* Every process must be gone. NULL is fine. */
-void limits_free(struct limits *l);
+/* Every process must be gone. NULL is fine. A child that is about to end, to wait for; or 0. */
+pid_t limits_free(struct limits *l);
 
 /* What would hold each limit on this machine: rows for `ambit check`. */
 void limits_probe(struct arena *a, struct properties *ret);

@@ -193,7 +193,7 @@ void limits_probe(struct arena *a, struct properties *ret)
 	struct cgroup_places places;
 	const char *note = NULL;
 
-	cgroup_find(a, "", &places);
+	cgroup_find(a, "", (const bool[]){ true, true, true }, &places);
 	if (limits_choose(a, &p, &places, means, &note, NULL) < 0)
 		return; /* cannot be: whole processors are always to be had */
 	by = places.by;

@@ -587,7 +587,7 @@ static void fill_result(const struct session *s, const struct rusage *usage, str
 		.max_rss = (uint64_t)usage->ru_maxrss * 1024,
 		.timed_out = s->limit == LIMIT_TIMEOUT,
 		.limit = s->limit,
-		.remains = s->broker,
+		.remains = { s->broker },
 	};
 	text_copy(ret->run, sizeof(ret->run), s->journal.run);
 	if (!s->ended) /* init was killed with everything inside */
@@ -749,8 +749,11 @@ static int start(struct session *s, struct error *e)
 	return r;
 }
 
-static void release(struct session *s)
+/* The id of a child that is about to end, or 0. */
+static pid_t release(struct session *s)
 {
+	pid_t guard;
+
 	if (s->child.pid > 0) { /* not waited for: the owner gave up, or the start failed */
 		session_kill(s);
 		(void)wait4(s->child.pid, NULL, 0, NULL);
@@ -768,14 +771,16 @@ static void release(struct session *s)
 	fd_close(s->reports[0]);
 	fd_close(s->reports[1]);
 	fd_close(s->inquiries);
-	limits_free(s->limits);
+	guard = limits_free(s->limits);
 	arena_free(s->a);
 	free(s);
+	return guard;
 }
 
 int session_start(const struct session_request *req, struct session **ret, struct error *e)
 {
 	struct session *s = malloc(sizeof(*s));
+	pid_t guard;
 	int r;
 
 	if (!s)
@@ -800,16 +805,20 @@ int session_start(const struct session_request *req, struct session **ret, struc
 		journal_end(&s->journal, NULL, 0, e);
 	}
 	tell_unlogged(s);
-	if (r < 0)
-		release(s);
-	else
+	if (r == 0) {
 		*ret = s;
+		return 0;
+	}
+	guard = release(s);
+	if (guard > 0)
+		(void)waitpid(guard, NULL, 0);
 	return r;
 }
 
 int session_end(struct session *s, struct run_result *ret, struct error *e)
 {
 	struct rusage usage = { 0 };
+	pid_t guard;
 	int r = 0;
 
 	session_kill(s); /* changes nothing when it is gone */
@@ -826,6 +835,10 @@ int session_end(struct session *s, struct run_result *ret, struct error *e)
 	}
 	journal_end(&s->journal, s->failed ? NULL : ret, s->req.report->n_denied, e);
 	tell_unlogged(s);
-	release(s);
+	guard = release(s);
+	if (r < 0 && guard > 0)
+		(void)waitpid(guard, NULL, 0); /* nobody else will hear of it */
+	else if (r == 0)
+		ret->remains[1] = guard;
 	return r;
 }

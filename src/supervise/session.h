@@ -72,6 +72,8 @@ struct session_request {
 	void *ctx;
 };
 
+#define SESSION_REMAINS 2
+
 struct run_result {
 	int exit_code; /* what ambit exits with (CONTRACT 4) */
 	int signal; /* the command died of it, else 0 */
@@ -83,10 +85,10 @@ struct run_result {
 	struct limits_peak peak; /* of all processes together, as far as it was measured */
 	const char *means[LIMIT_MAX_]; /* by what each limit was held; NULL = not set */
 	/*
-	 * A child of ours that still takes the mounts apart, 0 = none: who lives longer than this
-	 * session waits for it by its id, later.
+	 * Children of ours that are about to end, 0 = none: the broker, with which the mounts go, and
+	 * the guard. Who lives longer than this session waits for them by their ids, later.
 	 */
-	pid_t remains;
+	pid_t remains[SESSION_REMAINS];
 };
 
 /* Everything the request points to is used until session_end(). */

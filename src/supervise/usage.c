@@ -116,11 +116,12 @@ static uint64_t shm_bytes(int fd)
 	return sum;
 }
 
-static void look_at_scratch(int fd, struct usage *ret)
+void usage_look_at_files(const struct usage_source *s, struct usage *ret)
 {
 	struct statvfs st;
 
-	if (fd < 0 || fstatvfs(fd, &st) < 0)
+	ret->shm = shm_bytes(s->shm);
+	if (s->scratch < 0 || fstatvfs(s->scratch, &st) < 0)
 		return;
 	ret->scratch = (uint64_t)(st.f_blocks - st.f_bfree) * st.f_frsize;
 	ret->scratch_files = (uint64_t)(st.f_files - st.f_ffree);
@@ -138,8 +139,7 @@ void usage_look(const struct usage_source *s, bool io, struct usage *ret)
 				look_at_process(s, entry->d_name, io, ret);
 		}
 	}
-	look_at_scratch(s->scratch, ret);
-	ret->shm = shm_bytes(s->shm);
+	usage_look_at_files(s, ret);
 	ret->memory += ret->scratch + ret->shm;
 }
 

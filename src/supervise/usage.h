@@ -44,6 +44,8 @@ struct usage {
 
 /* Baselines of the writable directories of the plan. */
 void usage_begin(struct usage_source *s, const struct plan *plan, bool disks);
+/* Only what is there without processes: private files and System V memory. */
+void usage_look_at_files(const struct usage_source *s, struct usage *ret);
 void usage_look(const struct usage_source *s, bool io, struct usage *ret);
 /*
  * Memory with shared pages counted once. Dear: walks page tables. Memory that nobody maps is in

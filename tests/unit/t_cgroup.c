@@ -25,6 +25,7 @@
 
 static char root[64];
 static struct arena *arena;
+static const bool all[CGROUP_CONTROLLER_MAX_] = { true, true, true };
 
 static void make(const char *path, const char *text)
 {
@@ -72,7 +73,7 @@ static int tear_down(void **state)
 
 static const struct cgroup_place *find(struct cgroup_places *places, enum cgroup_controller c)
 {
-	cgroup_find(arena, root, places);
+	cgroup_find(arena, root, all, places);
 	return &places->by[c];
 }
 
@@ -271,7 +272,7 @@ static void test_limits_are_written(void **state)
 	make(arena_printf(arena, "/sys/fs/cgroup/%s", "x"), "");
 	fd_close(pair[0]);
 	fd_close(pair[1]);
-	cgroup_free(g);
+	(void)waitpid(cgroup_free(g), NULL, 0);
 }
 
 static void test_events_are_read(void **state)
@@ -306,7 +307,7 @@ static void test_events_are_read(void **state)
 	assert_int_equal(cgroup_pids_peak(g), 5); /* without init */
 	fd_close(pair[0]);
 	fd_close(pair[1]);
-	cgroup_free(g);
+	(void)waitpid(cgroup_free(g), NULL, 0);
 }
 
 /* --- what is chosen, and how it is said ------------------------------------------- */
