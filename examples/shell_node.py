@@ -23,13 +23,15 @@ class Violation(Structure):
 
 OnViolation = CFUNCTYPE(None, c_void_p, POINTER(Violation))
 OnAsk = CFUNCTYPE(c_int, c_void_p, c_char_p, c_uint)
+OnAskWrite = CFUNCTYPE(c_int, c_void_p, c_char_p, c_char_p)
 
 
 class Spawn(Structure):
     _fields_ = [("size", c_size_t), ("argv", POINTER(c_char_p)), ("shell", c_char_p),
                 ("stdin_fd", c_int), ("stdout_fd", c_int), ("stderr_fd", c_int),
                 ("directory", c_char_p), ("env", POINTER(c_char_p)),
-                ("violation", OnViolation), ("ask", OnAsk), ("ctx", c_void_p)]
+                ("violation", OnViolation), ("ask", OnAsk), ("ask_write", OnAskWrite),
+                ("ctx", c_void_p)]
 
 
 class Result(Structure):

@@ -143,6 +143,8 @@ struct ambit_spawn {
 	void (*violation)(void *ctx, const struct ambit_violation *v);
 	/* A host name that no rule covers; the connection waits for the answer. May be NULL. */
 	enum ambit_answer (*ask)(void *ctx, const char *host, unsigned port);
+	/* A protected name that the command wants to write to; it waits. May be NULL. */
+	enum ambit_answer (*ask_write)(void *ctx, const char *path, const char *reason);
 	void *ctx;
 };
 

@@ -43,6 +43,7 @@ struct ambit_process {
 	int pidfd, events;
 	void (*violation)(void *ctx, const struct ambit_violation *v);
 	enum ambit_answer (*ask)(void *ctx, const char *host, unsigned port);
+	enum ambit_answer (*ask_write)(void *ctx, const char *path, const char *reason);
 	void *ctx;
 	struct buf text; /* read, and not yet a whole line */
 	bool ended;
@@ -178,7 +179,7 @@ static char *const *make_argv(const struct ambit_config *c, const struct ambit_s
 	push(&w, "run");
 	push(&w, "--events-fd");
 	push(&w, arena_printf(a, "%d", EVENTS_FD));
-	if (s->ask)
+	if (s->ask || s->ask_write)
 		push(&w, "--ask");
 	if (s->env) {
 		push(&w, "--env-fd");
@@ -214,6 +215,7 @@ static struct ambit_process *new_process(const struct ambit_spawn *s, pid_t pid,
 					     .events = events,
 					     .violation = s->violation,
 					     .ask = s->ask,
+					     .ask_write = s->ask_write,
 					     .ctx = s->ctx,
 					     .text = BUF_INIT(LINE_MAX_BYTES) };
 	return p;
@@ -323,11 +325,16 @@ static void take_question(struct ambit_process *p, const struct json_span *o)
 	};
 	_cleanup_arena_ struct arena *a = arena_new();
 	enum ambit_answer answer = AMBIT_DENY;
+	struct json_span path;
 	char line[64];
 	int n;
 
-	if (p->ask)
+	if (json_find(o, "path", &path)) {
+		if (p->ask_write)
+			answer = p->ask_write(p->ctx, member(a, o, "path"), member(a, o, "reason"));
+	} else if (p->ask) {
 		answer = p->ask(p->ctx, member(a, o, "host"), (unsigned)number(o, "port"));
+	}
 	if ((size_t)answer >= ARRAY_LEN(words))
 		answer = AMBIT_DENY;
 	n = snprintf(line, sizeof(line), "%llu %s\n", (unsigned long long)number(o, "id"),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * --ask: hosts that no rule covers, put to the person at the terminal. The command has no part
+ * --ask: hosts that no rule covers and protected names, put to the person at the terminal. The command has no part
  * in it: it is not asked, it cannot type (TIOCSTI is refused), and what was typed for
  * it does not count. What it can do is write misleading text around the question, which is
  * why the host stands alone in it and every grant is said once more.
@@ -30,41 +30,85 @@ static void describe(const struct egress_record *r, struct buf *out)
 		buf_printf(out, ":%u", (unsigned)r->port);
 }
 
-static void remember(const char *file, const struct egress_record *r)
+static void remember(const char *file, const struct amendment *what)
 {
-	const struct amendment what = { "network", "allowedDomains", r->host };
+	_cleanup_buf_ struct buf b = BUF_INIT(BUF_MAX_TEXT);
 	struct error e = { 0 };
 
-	if (amend_file(file, &what, &e) < 0)
+	text_append_safe(&b, what->entry);
+	if (amend_file(file, what, &e) < 0)
 		log_warn("allowed for this run only: %s", e.text);
 	else
-		log_warn("%s is allowed from now on: network.allowedDomains in %s", r->host, file);
+		log_warn("%s is allowed from now on: %s.%s in %s", buf_str(&b), what->group,
+			 what->list, file);
+}
+
+/*
+ * The answers to both kinds of questions are the same. `always`: what would be added to
+ * the settings, NULL = that is not offered.
+ */
+static int put(struct run *run, const char *what, const char *target, const char *file,
+	       const struct amendment *always, char *ret_key)
+{
+	_cleanup_buf_ struct buf question = BUF_INIT(BUF_MAX_TEXT);
+	bool offered = file && always;
+
+	buf_printf(&question,
+		   "\nambit: %s\n\n    %s\n\n"
+		   "allow it [o]nce, for this [r]un%s, or [n]ot, or n[e]ver in this run? ",
+		   what, target, offered ? ", [a]lways" : "");
+	*ret_key = run_prompt(run, buf_str(&question), offered ? "orane" : "orne");
+	switch (*ret_key) {
+	case 'o':
+		return EGRESS_ALLOW_ONCE;
+	case 'r':
+	case 'a':
+		return EGRESS_ALLOW_RUN;
+	case 'e':
+		return EGRESS_DENY_RUN;
+	default:
+		return EGRESS_DENY;
+	}
+}
+
+static void confirm(char key, const char *target, const char *file, const struct amendment *always)
+{
+	if (key == 'a')
+		remember(file, always);
+	else if (key == 'o' || key == 'r')
+		log_warn("allowed %s: %s", key == 'o' ? "once" : "for this run", target);
 }
 
 void ask_person(struct run *run, const struct egress_record *r, const char *grant_file)
 {
+	const struct amendment always = { "network", "allowedDomains", r->host };
 	_cleanup_buf_ struct buf target = BUF_INIT(BUF_MAX_TEXT);
-	_cleanup_buf_ struct buf question = BUF_INIT(BUF_MAX_TEXT);
-	enum egress_answer answer = EGRESS_DENY;
 	char key;
+	int answer;
 
 	if (r->kind != EGRESS_ASK)
 		return;
 	describe(r, &target);
-	buf_printf(&question,
-		   "\nambit: no rule covers a connection to\n\n    %s\n\n"
-		   "allow it [o]nce, for this [r]un%s, or [n]ot, or n[e]ver in this run? ",
-		   buf_str(&target), grant_file ? ", [a]lways" : "");
-	key = run_prompt(run, buf_str(&question), grant_file ? "orane" : "orne");
-	if (key == 'o')
-		answer = EGRESS_ALLOW_ONCE;
-	else if (key == 'r' || key == 'a')
-		answer = EGRESS_ALLOW_RUN;
-	else if (key == 'e')
-		answer = EGRESS_DENY_RUN;
-	session_answer(run_session(run), r->id, answer);
-	if (key == 'a')
-		remember(grant_file, r);
-	else if (answer == EGRESS_ALLOW_ONCE || answer == EGRESS_ALLOW_RUN)
-		log_warn("allowed %s: %s", key == 'o' ? "once" : "for this run", buf_str(&target));
+	answer = put(run, "no rule covers a connection to", buf_str(&target), grant_file, &always,
+		     &key);
+	session_answer(run_session(run), r->id, (enum egress_answer)answer);
+	confirm(key, buf_str(&target), grant_file, &always);
+}
+
+void ask_person_write(struct run *run, const struct violation *v, const char *grant_file)
+{
+	static const char prefix[] = "protected name ";
+	const struct amendment always = { "filesystem", "unprotect", v->rule + strlen(prefix) };
+	_cleanup_buf_ struct buf target = BUF_INIT(BUF_MAX_TEXT);
+	bool named = text_starts(v->rule, prefix);
+	char key;
+	int answer;
+
+	text_append_safe(&target, v->path);
+	buf_puts(&target, " — ");
+	text_append_safe(&target, v->reason);
+	answer = put(run, "the command wants to write to a protected name:", buf_str(&target),
+		     grant_file, named ? &always : NULL, &key);
+	session_answer_write(run_session(run), v->id, (enum violation_answer)answer);
+	confirm(key, buf_str(&target), grant_file, &always);
 }

@@ -62,6 +62,7 @@ void help_list_settings(struct buf *out);
 /* ask.c: --ask at a terminal */
 int ask_check(struct error *e) NODISCARD;
 void ask_person(struct run *run, const struct egress_record *r, const char *grant_file);
+void ask_person_write(struct run *run, const struct violation *v, const char *grant_file);
 
 /* output.c */
 int output_write(const struct buf *b, struct error *e) NODISCARD; /* to stdout */

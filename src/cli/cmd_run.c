@@ -56,6 +56,16 @@ static void ask(void *ctx, struct run *run, const struct egress_record *r)
 		ask_person(run, r, l->grant_file);
 }
 
+static void ask_write(void *ctx, struct run *run, const struct violation *v)
+{
+	const struct listener *l = ctx;
+
+	if (l->events >= 0)
+		events_ask_write(l->events, v);
+	else
+		ask_person_write(run, v, l->grant_file);
+}
+
 static void hear_program(void *ctx, struct session *s)
 {
 	struct listener *l = ctx;
@@ -165,6 +175,7 @@ int run_sandboxed(const struct invocation *inv, struct run_request *req, int eve
 	req->ctx = &listener;
 	if (inv->options.ask) {
 		req->ask = ask;
+		req->ask_write = ask_write;
 		req->heard = events >= 0 ? hear_program : NULL;
 	}
 	r = run_command(req, &result, e);

@@ -71,7 +71,7 @@ const struct option options_table[] = {
 	{ 0, "control-fd", "N", GROUP_POLICY, OPTION_TEXT, FIELD(control_fd), .once = true,
 	  .help = "read changes of the network lists from this descriptor: a settings file a line" },
 	{ 0, "ask", NULL, GROUP_POLICY, OPTION_FLAG, FIELD(ask),
-	  .help = "ask about hosts that no rule covers" },
+	  .help = "ask about hosts that no rule covers, and about protected names" },
 	{ 0, "events-fd", "N", GROUP_POLICY, OPTION_TEXT, FIELD(events_fd), .once = true,
 	  .help = "for programs: write what happens to this descriptor, as JSON lines, not to stderr" },
 	{ 0, "env-fd", "N", GROUP_POLICY, OPTION_TEXT, FIELD(env_fd), .once = true,

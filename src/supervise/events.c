@@ -13,6 +13,7 @@
 #include "base/json.h"
 #include "base/text.h"
 
+#define WRITE_QUESTION 0x80000000u /* keeps the numbers of the two kinds of questions apart */
 #define PATIENCE_MS 1000 /* for a reader that is slow; then the line is lost */
 
 int events_open(const char *name, int fd, struct error *e)
@@ -85,6 +86,26 @@ void events_ask(int fd, const struct egress_record *r)
 	finish(fd, &j);
 }
 
+void events_ask_write(int fd, const struct violation *v)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(BUF_MAX_TEXT);
+	struct json j = { .out = &b };
+
+	begin(&j, "ask");
+	json_kint(&j, "id", v->id | WRITE_QUESTION);
+	json_kstring(&j, "path", v->path);
+	json_kstring(&j, "rule", v->rule);
+	json_kstring(&j, "reason", v->reason);
+	json_kstring(&j, "process", v->process);
+	finish(fd, &j);
+}
+
+_Static_assert((int)EGRESS_DENY == (int)VIOLATION_REFUSE &&
+		       (int)EGRESS_DENY_RUN == (int)VIOLATION_REFUSE_RUN &&
+		       (int)EGRESS_ALLOW_ONCE == (int)VIOLATION_ALLOW_ONCE &&
+		       (int)EGRESS_ALLOW_RUN == (int)VIOLATION_ALLOW_RUN,
+	       "the same answers to both questions");
+
 static void take_answer(const char *line, struct session *s)
 {
 	static const char *const words[] = {
@@ -99,7 +120,12 @@ static void take_answer(const char *line, struct session *s)
 	if (digits == 0 || id > UINT32_MAX)
 		return;
 	for (size_t i = 0; i < ARRAY_LEN(words); i++) {
-		if (strcmp(line + digits, words[i]) == 0)
+		if (strcmp(line + digits, words[i]) != 0)
+			continue;
+		if (id & WRITE_QUESTION)
+			session_answer_write(s, (uint32_t)id & ~WRITE_QUESTION,
+					     (enum violation_answer)i);
+		else
 			session_answer(s, (uint32_t)id, (enum egress_answer)i);
 	}
 }

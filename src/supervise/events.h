@@ -6,6 +6,7 @@
  *   {"event":"note","text":...}
  *   {"event":"denied", and the fields of a report entry}
  *   {"event":"ask","id":1,"host":...,"port":443}      may this host be connected to?
+ *   {"event":"ask","id":2147483649,"path":...,"reason":...}  may this protected name be written to?
  *   {"event":"unask","id":1}                          the question is over
  *   {"event":"error","text":...,"exitCode":125}       nothing was run
  *   {"event":"end", and the fields of the report}
@@ -32,6 +33,7 @@ int events_open(const char *name, int fd, struct error *e) NODISCARD;
 void events_note(int fd, const char *text);
 void events_denied(int fd, const struct report_entry *entry);
 void events_ask(int fd, const struct egress_record *r);
+void events_ask_write(int fd, const struct violation *v);
 /* What there is of answers, told to the session. */
 void events_take_answers(int fd, struct buf *text, struct session *s);
 void events_error(int fd, const struct error *e);

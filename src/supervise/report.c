@@ -20,7 +20,7 @@ static const char *const kind_names[] = {
 	[VIOLATION_UNIX] = "unix",          [VIOLATION_LISTEN] = "listen",
 	[VIOLATION_LATER] = "later",        [VIOLATION_REMOVED] = "removed",
 	[VIOLATION_USED] = "used",          [VIOLATION_WANTED_UNIX] = "wanted",
-	[VIOLATION_WANTED_PORT] = "wanted",
+	[VIOLATION_WANTED_PORT] = "wanted", [VIOLATION_ASK] = "ask",
 };
 _Static_assert(ARRAY_LEN(kind_names) == VIOLATION_KIND_MAX_, "a name for each kind");
 

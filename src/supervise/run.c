@@ -270,6 +270,13 @@ static int wait_ms(const struct run *run)
 	return ms < 0 || ms > LOOK_MS ? LOOK_MS : ms;
 }
 
+static void ask_write(void *ctx, const struct violation *v)
+{
+	struct run *run = ctx;
+
+	run->req->ask_write(run->req->ctx, run, v);
+}
+
 static void on_owner(struct run *run, int events)
 {
 	if (events & POLLIN && run->req->heard)
@@ -307,6 +314,7 @@ static int supervise(struct run *run, const struct run_request *req, const sigse
 					     .ask = req->ask ? ask : NULL,
 					     .used = req->observer ? tell_used : NULL,
 					     .decision = req->observer ? tell_decision : NULL,
+					     .ask_write = req->ask_write ? ask_write : NULL,
 					     .stopped = follow_stop,
 					     .unlogged = tell_unlogged };
 	struct session_request session = { .policy = req->policy,

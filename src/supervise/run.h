@@ -39,6 +39,8 @@ struct run_request {
 	void (*heard)(void *ctx, struct session *s);
 	/* EGRESS_ASK and EGRESS_UNASK, for session_answer(); NULL = nobody is asked. */
 	void (*ask)(void *ctx, struct run *run, const struct egress_record *r);
+	/* VIOLATION_ASK, for session_answer_write(); NULL = nobody is asked. */
+	void (*ask_write)(void *ctx, struct run *run, const struct violation *v);
 	struct control *control; /* changes of the network lists; NULL = none */
 	/* Called for the first of each denial, at once; may be NULL. */
 	void (*tell)(void *ctx, const struct report_entry *entry);

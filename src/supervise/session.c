@@ -187,6 +187,7 @@ static int start_broker(struct session *s)
 		.inquiries = s->inquiries,
 		.redirects = s->redirects,
 		.learns = s->req.learn,
+		.asks = s->req.hooks && s->req.hooks->ask_write,
 		.lock = lock,
 	};
 	int r;
@@ -334,13 +335,25 @@ static void tell_unlogged(struct session *s)
 		s->req.hooks->unlogged(s->req.ctx, &s->journal.error);
 }
 
+static void take_question(struct session *s, struct violation *v)
+{
+	v->path[sizeof(v->path) - 1] = v->rule[sizeof(v->rule) - 1] = '\0';
+	v->reason[sizeof(v->reason) - 1] = v->process[sizeof(v->process) - 1] = '\0';
+	if (s->req.hooks && s->req.hooks->ask_write)
+		s->req.hooks->ask_write(s->req.ctx, v);
+	else
+		session_answer_write(s, v->id, VIOLATION_REFUSE);
+}
+
 static void on_report(struct session *s)
 {
 	struct violation v;
 	ssize_t n;
 
 	while ((n = recv(s->reports[0], &v, sizeof(v), MSG_DONTWAIT)) == sizeof(v)) {
-		if (v.kind >= VIOLATION_USED && v.kind < VIOLATION_KIND_MAX_) {
+		if (v.kind == VIOLATION_ASK) {
+			take_question(s, &v);
+		} else if (v.kind >= VIOLATION_USED && v.kind < VIOLATION_KIND_MAX_) {
 			if (s->req.hooks && s->req.hooks->used)
 				s->req.hooks->used(s->req.ctx, &v);
 		} else if (v.kind >= 0 && v.kind < VIOLATION_KIND_MAX_) {
@@ -393,6 +406,13 @@ static void on_egress(void *ctx, const struct egress_record *r)
 	case EGRESS_KIND_MAX_:
 		break;
 	}
+}
+
+void session_answer_write(struct session *s, uint32_t id, enum violation_answer answer)
+{
+	struct violation_reply reply = { .id = id, .answer = (int32_t)answer };
+
+	(void)!send(s->reports[0], &reply, sizeof(reply), MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 void session_answer(struct session *s, uint32_t id, enum egress_answer answer)

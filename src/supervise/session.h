@@ -45,6 +45,11 @@ struct session_hooks {
 	void (*ask)(void *ctx, const struct egress_record *r);
 	/* With `learn`: VIOLATION_USED and what follows it. */
 	void (*used)(void *ctx, const struct violation *v);
+	/*
+	 * VIOLATION_ASK: may a protected name be written to? The call waits for
+	 * session_answer_write(). With NULL nobody is asked.
+	 */
+	void (*ask_write)(void *ctx, const struct violation *v);
 	/* The command was stopped by this signal. */
 	void (*stopped)(void *ctx, int sig);
 	/* The audit log could not be written; told once. */
@@ -108,6 +113,7 @@ void session_answer(struct session *s, uint32_t id, enum egress_answer answer);
  * stopped; false when there is nothing to wait for. SIGCONT by session_signal() goes to all then.
  */
 bool session_freeze(struct session *s, int sig);
+void session_answer_write(struct session *s, uint32_t id, enum violation_answer answer);
 /* Everything inside, at once. */
 void session_kill(struct session *s);
 /* The owner found that a limit is reached which only he can see (output): tells it, ends all. */

@@ -87,8 +87,7 @@ void call_set_source(struct violation *v, const char *key, const struct policy *
 	set_source(v, &p->value_origin[setting_find(key)]);
 }
 
-void call_report(const struct call *c, enum violation_kind kind, const char *path,
-		 const struct guard_answer *why)
+void call_explain(enum violation_kind kind, const struct guard_answer *why, struct violation *ret)
 {
 	struct violation v = { .kind = (int32_t)kind };
 
@@ -105,7 +104,7 @@ void call_report(const struct call *c, enum violation_kind kind, const char *pat
 		(void)snprintf(v.source, sizeof(v.source), "default");
 	}
 	(void)snprintf(v.reason, sizeof(v.reason), "%s", why->reason ? why->reason : "");
-	call_send(c, &v, path);
+	*ret = v;
 }
 
 void call_report_outside(const struct call *c, enum violation_kind kind, const struct place *p)
@@ -124,8 +123,10 @@ void call_report_outside(const struct call *c, enum violation_kind kind, const s
 	if (d.verdict == VERDICT_ALLOW)
 		return;
 	if (d.protected) {
-		call_report(c, kind, path,
-			    &(struct guard_answer){ .protected = d.protected, .reason = d.reason });
+		call_explain(kind,
+			     &(struct guard_answer){ .protected = d.protected, .reason = d.reason },
+			     &v);
+		call_send(c, &v, path);
 		return;
 	}
 	(void)snprintf(v.rule, sizeof(v.rule), "filesystem.%s",
@@ -298,6 +299,7 @@ static _Noreturn void broker_main(const struct broker_setup *s, pid_t supervisor
 	b.learns = s->learns;
 	b.inquiries = inquiries_new(&b);
 	b.lock = s->lock;
+	b.asks = s->asks;
 	tasks_start(&b.tasks);
 	b.later = arena_array(a, LATER_MAX, sizeof(*b.later));
 	b.before = arena_array(a, BEFORE_MAX, sizeof(*b.before));

@@ -36,6 +36,7 @@ struct broker_setup {
 	int inquiries; /* SOCK_SEQPACKET to ambit-proxy (proxy/inquiry.h); -1 = nobody is asked */
 	bool learns; /* tell what is used and wanted too: VIOLATION_USED and what follows it */
 	bool redirects; /* connections only get to the proxy when the broker sends them there */
+	bool asks; /* VIOLATION_ASK is answered */
 	int lock; /* file locked around decisions on git directories; shared by sandboxes; -1 = none */
 };
 
@@ -53,6 +54,7 @@ enum violation_kind {
 	/* from here on no denials: */
 	VIOLATION_LATER, /* a file was made or changed that runs later outside */
 	VIOLATION_REMOVED, /* a protected name was removed */
+	VIOLATION_ASK, /* may it be written to? The call waits for a struct violation_reply */
 	VIOLATION_USED, /* a write outside the working directory was let happen */
 	VIOLATION_WANTED_UNIX, /* a socket that is not seen inside */
 	VIOLATION_WANTED_PORT, /* of the loopback, where nobody inside listens; path is the number */
@@ -66,11 +68,25 @@ enum violation_kind {
 struct violation {
 	int32_t kind; /* enum violation_kind */
 	int32_t pid; /* as the command sees it */
+	uint32_t id; /* of a question */
 	char process[PROCESS_NAME_MAX];
 	char rule[64]; /* setting that decided: "filesystem.allowWrite", "protected name .envrc" */
 	char source[256]; /* where the rule came from; of a lock file: its hosts before */
 	char reason[160];
 	char path[VIOLATION_PATH_MAX];
+};
+
+/* The other way, to VIOLATION_ASK; _RUN holds for this path until the end. */
+enum violation_answer {
+	VIOLATION_REFUSE,
+	VIOLATION_REFUSE_RUN,
+	VIOLATION_ALLOW_ONCE,
+	VIOLATION_ALLOW_RUN,
+};
+
+struct violation_reply {
+	uint32_t id;
+	int32_t answer; /* enum violation_answer */
 };
 
 /* Start the broker process. The listener stays open here: close it after the call. */

@@ -99,10 +99,12 @@ int call_judge(const struct call *c, const struct place *p, enum guard_op op, bo
 void call_refuse(const struct call *c, const struct place *p, enum violation_kind kind,
 		 const struct guard_answer *why)
 {
+	struct violation v;
 	char path[PLACE_TEXT_MAX];
 
 	place_text(p, path);
-	call_report(c, kind, path, why);
+	call_explain(kind, why, &v);
+	call_send(c, &v, path);
 }
 
 int call_ask(const struct call *c, const struct place *p, enum guard_op op, bool directory,
@@ -161,7 +163,7 @@ static int do_mkdir(struct call *c, int dirfd, uint64_t address, mode_t mode)
 	if (r == 0 && why.way == GUARD_BIRTH)
 		r = replace_config(c, &p, &why);
 	if (r == -EACCES)
-		call_refuse(c, &p, VIOLATION_CREATE, &why);
+		r = call_plead(c, &p, VIOLATION_CREATE, &why);
 	if (r < 0)
 		return r;
 	call_adopt_umask(c);

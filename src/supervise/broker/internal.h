@@ -56,7 +56,16 @@ struct broker {
 	size_t n_later;
 	struct before *before;
 	size_t n_before;
+	bool asks; /* somebody answers VIOLATION_ASK */
+	uint32_t questions;
+	struct answer *answers; /* that hold for the run */
+	size_t n_answers;
 	char reason[160]; /* of the last refused configuration, for its report */
+};
+
+struct answer {
+	char *path;
+	enum violation_answer answer;
 };
 
 struct later {
@@ -166,8 +175,7 @@ void call_describe(const struct call *c, int32_t *ret_pid, char *ret_process);
 void call_send(const struct call *c, struct violation *v, const char *path);
 /* v->source: where the value of the setting came from. */
 void call_set_source(struct violation *v, const char *key, const struct policy *p);
-void call_report(const struct call *c, enum violation_kind kind, const char *path,
-		 const struct guard_answer *why);
+void call_explain(enum violation_kind kind, const struct guard_answer *why, struct violation *ret);
 /* A write outside the guarded directories: tell it when the policy denies it. */
 void call_report_outside(const struct call *c, enum violation_kind kind, const struct place *p);
 
@@ -219,6 +227,9 @@ int call_judge(const struct call *c, const struct place *p, enum guard_op op, bo
 /* Tell the refusal. */
 void call_refuse(const struct call *c, const struct place *p, enum violation_kind kind,
 		 const struct guard_answer *why);
+/* ask.c: the same, unless a person says that it may be done after all: 0 or -EACCES. */
+int call_plead(const struct call *c, struct place *p, enum violation_kind kind,
+	       struct guard_answer *why);
 /* Both. */
 int call_ask(const struct call *c, const struct place *p, enum guard_op op, bool directory,
 	     enum violation_kind kind, struct guard_answer *ret);

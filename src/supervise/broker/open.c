@@ -187,7 +187,7 @@ static int open_asked(struct call *c, struct place *p, const struct opening *o, 
 	if (r < 0 && !creates && is_missing(p))
 		return -ENOENT;
 	if (r < 0)
-		call_refuse(c, p, kind, &why);
+		r = call_plead(c, p, kind, &why);
 	if (r < 0)
 		return r;
 	if (why.way == GUARD_COMMONDIR)
