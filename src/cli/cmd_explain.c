@@ -172,7 +172,8 @@ static void answer_host_rule(struct arena *a, const struct host_rule_entry *entr
 	ret->source = origin_text(a, &entry->origin);
 	ret->reason = entry->reason;
 	if (!ret->reason)
-		ret->reason = verdict == VERDICT_ALLOW ? "an allowed domain" : "a denied domain";
+		ret->reason = verdict == VERDICT_ALLOW ? "an allowed domain, whatever is sent there"
+						       : "a denied domain";
 }
 
 static int explain_connect(const struct question *q, struct answer *ret, struct error *e)

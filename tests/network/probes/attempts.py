@@ -4,7 +4,7 @@ what came back for each, as text ("[...]" is an error).
 
     how    tcp, udp, socks (host and port are asked for at 127.0.0.1:1080)
     host, port, data (latin1), wait (seconds without an answer)
-    tls    a server name, or "" for none; mptcp, fastopen: true
+    tls    a server name, or "" for none; mptcp, fastopen: true; family: 6 for a name's IPv6
 """
 import json
 import socket
@@ -19,8 +19,9 @@ def family(host):
 
 
 def connect(a, data):
-    where = socket.getaddrinfo(a["host"], a["port"], family(a["host"]), socket.SOCK_STREAM)[0][4]
-    s = socket.socket(family(a["host"]), socket.SOCK_STREAM, 262 if a.get("mptcp") else 0)
+    kind = socket.AF_INET6 if a.get("family") == 6 else family(a["host"])
+    where = socket.getaddrinfo(a["host"], a["port"], kind, socket.SOCK_STREAM)[0][4]
+    s = socket.socket(kind, socket.SOCK_STREAM, 262 if a.get("mptcp") else 0)
     s.settimeout(None if a.get("fastopen") else 5)
     if a.get("fastopen"):
         s.sendto(data, socket.MSG_FASTOPEN, where)
