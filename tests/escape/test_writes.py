@@ -441,6 +441,21 @@ def test_absent_protected_names(name, path, made):
     assert made(name, True)[path] == []
 
 
+@pytest.mark.parametrize("path", [".ENVRC", ".EnvRc", ".VSCode/tasks.json", ".CLAUDE/settings.json",
+                                  ".claude/SETTINGS.JSON", ".GIT/hooks/pre-commit", ".git/HOOKS/pre-commit",
+                                  ".git/Config", ".en\u200cvrc", ".pro\ufb01le", ".v\u017fcode/x"])
+def test_folded_names(box, path):
+    """Spellings that some file system takes for a protected name: refused on all of them."""
+    box.host("git", "init", "-q", ".").ok()
+    script = 'mkdir -p "$(dirname "$1")"; echo EVIL >> "$1"; [ -e "$1" ]'
+    box.host("/bin/sh", "-c", script, "sh", path, cwd=box.mkdir("control")).ok()
+    r = box.run("/bin/sh", "-c", script, "sh", path)
+    assert r.code != 0, r
+    found = [p for p in box.ws.rglob("*") if p.is_file() and b"EVIL" in p.read_bytes()]
+    assert found == [], r
+    assert "denied write to" in r.err, r
+
+
 @pytest.mark.parametrize("path", [".bashrc", ".vscode/tasks.json", ".claude/settings.json", ".envrc",
                                   ".mcp.json", ".ambit.json"])
 def test_names_in_new_directories_are_said(box, path):

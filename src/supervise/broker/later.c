@@ -84,7 +84,6 @@ static const struct {
 	{ "/.cargo/config", "cargo settings" },
 };
 
-/* Installed packages: as many such files as packages, and nobody runs them by their names. */
 static const char *const installed[] = { "/node_modules/", "/site-packages/", "/dist-packages/",
 					 "/.cargo/registry/" };
 
@@ -99,14 +98,21 @@ static bool name_matches(const char *pattern, const char *name)
 	return strcmp(name, pattern) == 0;
 }
 
+bool later_is_installed(const char *path)
+{
+	for (size_t i = 0; i < ARRAY_LEN(installed); i++) {
+		if (strstr(path, installed[i]))
+			return true;
+	}
+	return false;
+}
+
 const char *later_reason(const char *path)
 {
 	const char *slash = strrchr(path, '/');
 
-	for (size_t i = 0; i < ARRAY_LEN(installed); i++) {
-		if (strstr(path, installed[i]))
-			return NULL;
-	}
+	if (later_is_installed(path))
+		return NULL;
 	if (slash && lockfile_is_one(slash + 1))
 		return "where packages come from";
 	for (size_t i = 0; slash && i < ARRAY_LEN(names); i++) {

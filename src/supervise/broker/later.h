@@ -6,5 +6,9 @@
  */
 #pragma once
 
+#include <stdbool.h>
+
+/* Inside installed packages: as many files of all names as packages, and nobody works there. */
+bool later_is_installed(const char *path);
 /* Why a file of this path runs later, or NULL. */
 const char *later_reason(const char *path);

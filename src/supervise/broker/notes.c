@@ -175,5 +175,7 @@ void call_note_gone(const struct call *c, const struct place *p)
 	char path[PLACE_TEXT_MAX];
 
 	place_text(p, path);
-	guard_note_gone(c->b->guard, path);
+	/* a package that is installed anew may bring what a new package may */
+	if (!later_is_installed(path))
+		guard_note_gone(c->b->guard, path);
 }
