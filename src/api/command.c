@@ -26,14 +26,18 @@ bool ambit_is_supported(void)
 bool ambit_is_available(struct ambit_error *e)
 {
 	_cleanup_arena_ struct arena *a = arena_new();
+	struct backend_decision chosen;
+	struct plan_facts facts;
 	const struct policy *p;
-	const struct backend *backend;
 	struct ambit_config plain = { 0 };
 	struct error err = { 0 };
 	int r = api_policy(&plain, a, "/", &p, &err);
 
+	plan_gather_facts(a, environ, &facts);
 	if (r == 0)
-		r = backend_choose(p, &backend, &err);
+		r = backend_choose(a, p, NULL, &facts, &chosen, &err);
+	if (r == 0)
+		r = backend_try(a, chosen.backend, &err);
 	if (r < 0)
 		(void)api_fail(e, &err);
 	return r == 0;
@@ -43,17 +47,17 @@ bool ambit_is_available(struct ambit_error *e)
 static int check(const struct ambit_config *c, struct arena *a, const struct policy **ret,
 		 const struct plan **ret_plan, struct error *e)
 {
-	const struct backend *backend;
+	struct backend_decision chosen;
 	struct plan_facts facts;
 	int r = api_policy(c, a, NULL, ret, e);
 
-	if (r == 0)
-		r = backend_choose(*ret, &backend, e);
-	if (r < 0)
-		return r;
 	plan_gather_facts(a, environ, &facts);
 	facts.dry = true;
-	return backend->compile(a, *ret, &facts, &path_host_view, ret_plan, e);
+	if (r == 0)
+		r = backend_choose(a, *ret, NULL, &facts, &chosen, e);
+	if (r < 0)
+		return r;
+	return chosen.backend->compile(a, *ret, &facts, &path_host_view, ret_plan, e);
 }
 
 int ambit_config_check(const struct ambit_config *c, struct ambit_error *e)

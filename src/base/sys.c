@@ -76,6 +76,11 @@ pid_t sys_clone3(struct sys_clone_args *args)
 	return result(syscall(SYS_clone3, args, sizeof(*args)));
 }
 
+int sys_pidfd_open(pid_t pid)
+{
+	return result(syscall(SYS_pidfd_open, pid, 0));
+}
+
 int sys_pidfd_send_signal(int pidfd, int sig)
 {
 	return result(syscall(SYS_pidfd_send_signal, pidfd, sig, NULL, 0));
@@ -135,6 +140,8 @@ int sys_drop_capabilities(void)
 		if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0) {
 			if (errno == EINVAL)
 				break; /* past the last one */
+			if (errno == EPERM)
+				break; /* not ours to lower: no_new_privs makes it moot */
 			return -errno;
 		}
 	}

@@ -30,7 +30,10 @@
 #define SYS_SECCOMP_WAIT_KILLABLE_RECV (1u << 5) /* Linux 5.19 */
 
 /* Landlock */
+#define SYS_LANDLOCK_EXECUTE (1ULL << 0)
 #define SYS_LANDLOCK_WRITE_FILE (1ULL << 1)
+#define SYS_LANDLOCK_READ_FILE (1ULL << 2)
+#define SYS_LANDLOCK_READ_DIR (1ULL << 3)
 #define SYS_LANDLOCK_REMOVE_DIR (1ULL << 4)
 #define SYS_LANDLOCK_REMOVE_FILE (1ULL << 5)
 #define SYS_LANDLOCK_MAKE_CHAR (1ULL << 6)
@@ -65,6 +68,7 @@ int sys_move_mount(int from_fd, int to_fd); /* both by fd, nothing by name */
 int sys_mount_setattr(int dirfd, const char *path, unsigned flags, uint64_t set, uint64_t clear,
 		      uint64_t propagation);
 pid_t sys_clone3(struct sys_clone_args *args);
+int sys_pidfd_open(pid_t pid);
 int sys_pidfd_send_signal(int pidfd, int sig);
 int sys_close_range(unsigned first, unsigned last, unsigned flags);
 int sys_join_session_keyring(void);

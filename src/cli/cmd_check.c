@@ -57,24 +57,75 @@ static void print_text(const struct properties *props, struct buf *out)
 	buf_printf(out, "%zu of %zu properties enforced\n", count_enforced(props), props->n);
 }
 
-static void print_json(const struct properties *props, struct buf *out)
+/* The backends that were not shown above, a line each. */
+static void print_others(struct arena *a, struct buf *out)
+{
+	for (size_t i = 0; i < backends_count; i++) {
+		const struct backend *b = backends_table[i];
+		struct properties props = { 0 };
+		struct error e = { 0 };
+		const char *between = "";
+
+		if (b == &backend_native)
+			continue;
+		buf_printf(out, "\nbackend %s: ", b->name);
+		if (backend_try(a, b, &e) < 0 || b->probe(a, &props, &e) < 0) {
+			text_append_safe(out, e.text);
+			continue;
+		}
+		buf_printf(out, "%zu of %zu", count_enforced(&props), props.n);
+		for (size_t k = 0; k < props.n; k++) {
+			if (props.v[k].enforced)
+				continue;
+			buf_printf(out, "%s%s", *between ? between : "; not ", props.v[k].name);
+			between = ", ";
+		}
+	}
+	buf_putc(out, '\n');
+}
+
+static void print_properties(struct json *j, const struct properties *props)
+{
+	json_key(j, "properties");
+	json_begin_array(j);
+	for (size_t i = 0; i < props->n; i++) {
+		const struct property *p = &props->v[i];
+
+		json_begin_object(j);
+		json_kstring(j, "name", p->name);
+		json_kbool(j, "enforced", p->enforced);
+		json_kstring(j, "mechanism", p->enforced ? p->mechanism : NULL);
+		json_kstring(j, "missing", p->missing);
+		json_kstring(j, "remedy", p->remedy);
+		json_end_object(j);
+	}
+	json_end_array(j);
+}
+
+static void print_json(struct arena *a, const struct properties *props, struct buf *out)
 {
 	struct json j = { .out = out, .indent = JSON_INDENT };
 
 	json_begin_object(&j);
-	json_kstring(&j, "backend", "native");
+	json_kstring(&j, "backend", backend_native.name);
 	json_kbool(&j, "complete", count_enforced(props) == props->n);
-	json_key(&j, "properties");
+	print_properties(&j, props);
+	json_key(&j, "others");
 	json_begin_array(&j);
-	for (size_t i = 0; i < props->n; i++) {
-		const struct property *p = &props->v[i];
+	for (size_t i = 0; i < backends_count; i++) {
+		const struct backend *b = backends_table[i];
+		struct properties other = { 0 };
+		struct error e = { 0 };
+		bool works;
 
+		if (b == &backend_native)
+			continue;
+		works = backend_try(a, b, &e) == 0 && b->probe(a, &other, &e) == 0;
 		json_begin_object(&j);
-		json_kstring(&j, "name", p->name);
-		json_kbool(&j, "enforced", p->enforced);
-		json_kstring(&j, "mechanism", p->enforced ? p->mechanism : NULL);
-		json_kstring(&j, "missing", p->missing);
-		json_kstring(&j, "remedy", p->remedy);
+		json_kstring(&j, "backend", b->name);
+		json_kbool(&j, "works", works);
+		json_kstring(&j, "missing", works ? NULL : e.text);
+		print_properties(&j, &other);
 		json_end_object(&j);
 	}
 	json_end_array(&j);
@@ -225,9 +276,11 @@ int cmd_check(const struct invocation *inv, int *ret_status, struct error *e)
 	none = count_enforced(&props) == 0;
 	limits_probe(inv->arena, &props);
 	if (inv->options.json)
-		print_json(&props, &out);
+		print_json(inv->arena, &props, &out);
 	else
 		print_text(&props, &out);
+	if (!inv->options.json)
+		print_others(inv->arena, &out);
 	if (none)
 		*ret_status = EXIT_AMBIT;
 	else if (count_enforced(&props) < props.n)

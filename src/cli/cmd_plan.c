@@ -2,6 +2,7 @@
 #include <errno.h>
 
 #include "base/buf.h"
+#include "base/log.h"
 #include "cli/cli.h"
 #include "sandbox/backend.h"
 
@@ -10,7 +11,7 @@ int cmd_plan(const struct invocation *inv, int *ret_status, struct error *e)
 	_cleanup_buf_ struct buf out = BUF_INIT(BUF_MAX_TEXT);
 	const struct policy *p;
 	struct plan_facts facts;
-	const struct backend *backend;
+	struct backend_decision chosen;
 	const struct plan *plan;
 	char *const *argv;
 	int r = invocation_argv(inv, &argv, e);
@@ -24,12 +25,14 @@ int cmd_plan(const struct invocation *inv, int *ret_status, struct error *e)
 	if (!p->enabled || p->backend == BACKEND_NONE)
 		return error_set(e, EINVAL,
 				 "there is nothing to plan: the policy asks for no sandbox");
-	r = backend_choose(p, &backend, e);
-	if (r < 0)
-		return r;
 	plan_gather_facts(inv->arena, inv->environ_in, &facts);
 	facts.dry = true;
-	r = backend->compile(inv->arena, p, &facts, &path_host_view, &plan, e);
+	r = backend_choose(inv->arena, p, NULL, &facts, &chosen, e);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < chosen.lost.n; i++)
+		log_warn("%s", output_safe(inv->arena, chosen.lost.v[i].text));
+	r = chosen.backend->compile(inv->arena, p, &facts, &path_host_view, &plan, e);
 	if (r < 0)
 		return r;
 	if (inv->options.json)

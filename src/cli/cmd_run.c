@@ -102,6 +102,12 @@ static void tell_note(void *ctx, const char *text)
 		log_warn("%s", text);
 }
 
+static void tell_chosen(void *ctx, const char *backend, const char *why)
+{
+	(void)ctx;
+	log_info("backend: %s (%s)", backend, why);
+}
+
 static void tell_unlogged(void *ctx, const struct error *e)
 {
 	(void)ctx;
@@ -170,6 +176,7 @@ int run_sandboxed(const struct invocation *inv, struct run_request *req, int eve
 	req->proxy_program = inputs_helper(inv->arena, "ambit-proxy");
 	req->report_reads = inv->options.report_reads;
 	req->tell = tell_denied;
+	req->chosen = tell_chosen;
 	req->note = tell_note;
 	req->unlogged = tell_unlogged;
 	req->ctx = &listener;

@@ -87,7 +87,6 @@ static int append_options(const struct invocation *inv, const struct policy *p, 
 int cmd_wrap(const struct invocation *inv, int *ret_status, struct error *e)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(BUF_MAX_TEXT);
-	const struct backend *backend;
 	const struct policy *p;
 	char *const *argv;
 	const char *self;
@@ -99,8 +98,9 @@ int cmd_wrap(const struct invocation *inv, int *ret_status, struct error *e)
 	/* a line that would be refused is refused now */
 	if (r == 0)
 		r = invocation_policy(inv, NULL, &p, e);
-	if (r == 0 && p->backend != BACKEND_NONE)
-		r = backend_choose(p, &backend, e);
+	if (r == 0 && p->backend != BACKEND_NONE && p->backend != BACKEND_AUTO &&
+	    !backend_find(p->backend))
+		r = error_set(e, ENOTSUP, "this backend is not available here");
 	if (r != 0)
 		return r;
 	if (access(self, X_OK) < 0)

@@ -52,7 +52,7 @@ const struct option options_table[] = {
 	  .help = "pass on every variable whose name starts so" },
 	{ 0, "clear-env", NULL, GROUP_POLICY, OPTION_SETTING, "environment.inherit", "none",
 	  .help = "start with an empty environment" },
-	{ 0, "backend", "auto|native|none", GROUP_POLICY, OPTION_SETTING, "backend",
+	{ 0, "backend", "auto|native|landlock|none", GROUP_POLICY, OPTION_SETTING, "backend",
 	  .help = "what enforces the policy (default: auto)" },
 	{ 0, "fallback", "enforce|warn", GROUP_POLICY, OPTION_SETTING, "fallback",
 	  .help = "when this machine cannot enforce everything: refuse, or say so and go on" },

@@ -31,6 +31,7 @@
 struct property {
 	const char *name; /* "landlock", "user-namespaces": what `require` says */
 	bool enforced;
+	bool inherent; /* not enforced, and not by this backend on any machine */
 	const char *mechanism; /* by what: "mount namespace", "Landlock ABI 7", ... */
 	const char *missing; /* when not enforced, or less strictly: what is missing here */
 	const char *remedy; /* the one command or setting that mends it, or NULL */
@@ -64,6 +65,13 @@ struct sandbox_command {
 	int stdio[3]; /* for 0, 1, 2, each above 2; -1 = the caller's own */
 	int tty; /* give this terminal to the command's process group, -1 = no */
 	const struct sandbox_limits *limits; /* NULL = none */
+	/*
+	 * Answers notified calls, in a process of the backend's own, until `until` (a pidfd) is
+	 * readable. For backends that hand out no namespaces to join; the others send the
+	 * listener to whoever holds the child. Keeps of the caller's descriptors what it needs.
+	 */
+	void (*serve)(void *ctx, int listener, int until);
+	void *ctx;
 };
 
 struct sandbox_child {
@@ -80,7 +88,9 @@ struct sandbox_child {
 struct backend {
 	const char *name;
 	enum backend_choice choice;
-	/* In a short-lived child; nothing is changed. */
+	/* What is held when it starts, by what is known. Pure. */
+	void (*hold)(struct arena *a, const struct plan_facts *facts, struct properties *ret);
+	/* What would be held, found by trying, in a short-lived child; nothing is changed. */
 	int (*probe)(struct arena *a, struct properties *ret, struct error *e);
 	/* Pure. Fails when a rule cannot be held. */
 	int (*compile)(struct arena *a, const struct policy *p, const struct plan_facts *facts,
@@ -89,7 +99,35 @@ struct backend {
 		     struct sandbox_child *ret, struct error *e);
 };
 
-extern const struct backend backend_native;
+extern const struct backend backend_native, backend_landlock;
 
-/* The backend that the policy asks for, or the best one here. */
-int backend_choose(const struct policy *p, const struct backend **ret, struct error *e) NODISCARD;
+/* All that this build has, the strongest first. */
+extern const struct backend *const backends_table[];
+extern const size_t backends_count;
+
+/* NULL for one that does not exist here, for auto and none. */
+const struct backend *backend_find(enum backend_choice choice);
+
+struct backend_decision {
+	const struct backend *backend;
+	const char *why; /* one line for -v */
+	struct text_rules lost; /* what is not enforced, one line each, for the user to see */
+};
+
+/*
+ * The backend that the policy asks for, or the strongest that works here. What is needed
+ * to compile for it goes into `facts`. `refused` is what the native backend said when it was
+ * tried, or NULL; without it, it is believed to work unless there is a reason for doubt.
+ *
+ * Fails when less than wanted could be enforced and the policy does not say `fallback: warn`.
+ */
+int backend_choose(struct arena *a, const struct policy *p, const struct error *refused,
+		   struct plan_facts *facts, struct backend_decision *ret, struct error *e)
+	NODISCARD;
+
+/* Whether it would start here, by its probe; else the error says what is missing. */
+int backend_try(struct arena *a, const struct backend *b, struct error *e) NODISCARD;
+
+/* Whether all that the policy requires is held by the backend of these facts. */
+int backend_check_required(struct arena *a, const struct policy *p, const struct plan_facts *facts,
+			   struct error *e) NODISCARD;

@@ -25,6 +25,8 @@
 #include <string.h>
 
 #include "policy/match_path.h"
+#include "sandbox/backend.h"
+#include "sandbox/landlock/landlock.h"
 #include "sandbox/plan_points.h"
 
 /*
@@ -284,7 +286,7 @@ static void list_writable(struct compiler *c)
 		const struct mount_step *m = &plan->mounts[i];
 
 		if ((m->kind == MOUNT_RW && (!m->directory || m->direct || !c->guarding)) ||
-		    m->kind == MOUNT_PRIVATE || m->kind == MOUNT_DEV)
+		    m->kind == MOUNT_PRIVATE || (m->kind == MOUNT_DEV && !plan->bare))
 			list_direct(c, m->path);
 	}
 }
@@ -316,12 +318,17 @@ static int compile_mounts(struct compiler *c)
 	return 0;
 }
 
-/* $PWD may name the directory by another way, but not another directory. */
-static void correct_pwd(struct compiler *c)
+/*
+ * $PWD may name the directory by another way, but not another directory. $TMPDIR is
+ * /tmp, unless the private directory has another name.
+ */
+static void correct_environment(struct compiler *c)
 {
 	for (char **v = c->plan->env; *v; v++) {
 		struct view_entry at;
 
+		if (c->plan->private_tmp && strcmp(*v, "TMPDIR=/tmp") == 0)
+			*v = arena_printf(c->a, "TMPDIR=%s", c->plan->private_tmp);
 		if (strncmp(*v, "PWD=", 4) != 0)
 			continue;
 		c->view->look(c->view, c->a, *v + 4, &at);
@@ -331,34 +338,6 @@ static void correct_pwd(struct compiler *c)
 }
 
 /* What this version cannot do must not be promised. */
-static int check_required(const struct policy *p, const struct plan_facts *facts, struct error *e)
-{
-	/* what every run has, or does not start; the two others depend on the kernel */
-	static const char *const always[] = { "user-namespaces", "files",   "processes",
-					      "devices",         "network", "ipc",
-					      "seccomp",         "names",   "egress" };
-
-	for (size_t i = 0; i < p->require.n; i++) {
-		const char *name = p->require.v[i].text;
-		int abi = strcmp(name, "landlock") == 0       ? 1
-			  : strcmp(name, "signal-scope") == 0 ? 6
-							      : 0;
-		bool known = abi > 0;
-
-		for (size_t k = 0; k < ARRAY_LEN(always); k++)
-			known |= strcmp(name, always[k]) == 0;
-		if (!known)
-			return error_set(e, EINVAL,
-					 "require: unknown property %s (ambit check lists them)",
-					 name);
-		if (facts->landlock_abi < abi)
-			return error_set(e, ENOTSUP,
-					 "require: %s is not enforced here (ambit check says why)",
-					 name);
-	}
-	return 0;
-}
-
 static int refuse_unavailable(const struct policy *p, struct error *e)
 {
 	const struct policy_limits *l = &p->limits;
@@ -380,14 +359,15 @@ static int refuse_unavailable(const struct policy *p, struct error *e)
 /* Without the kernel's default-deny the broker could be bypassed: never half of it. */
 static int choose_guarding(struct compiler *c)
 {
-	c->guarding = c->facts->landlock_abi >= GUARD_ABI;
+	c->guarding = c->facts->landlock_abi >= GUARD_ABI && !c->facts->no_listener;
 	c->plan->cut_unguarded = c->facts->landlock_abi < TRUNCATE_ABI;
 	c->plan->wait_killable = c->facts->wait_killable;
 	if (c->guarding && !c->facts->wait_killable)
 		ARENA_PUSH(c->a, c->plan->notes.v, c->plan->notes.n)->text =
 			"this kernel (before Linux 5.19) lets signals interrupt brokered calls: a "
 			"program that handles signals may see EINTR, or a call repeated";
-	if (c->guarding)
+	/* what a bare plan does not hold is told by who chose the backend */
+	if (c->guarding || c->plan->bare)
 		return 0;
 	if (c->p->fallback != FALLBACK_WARN)
 		return error_set(c->e, ENOTSUP,
@@ -451,20 +431,26 @@ int plan_compile(struct arena *a, const struct policy *p, const struct plan_fact
 	struct compiler c = { .a = a, .p = p, .facts = facts, .view = view, .plan = plan, .e = e };
 	int r;
 
+	plan->backend = facts->backend == BACKEND_AUTO ? BACKEND_NATIVE : facts->backend;
+	plan->bare = plan->backend == BACKEND_LANDLOCK;
 	plan->uid = facts->uid;
 	plan->gid = facts->gid;
+	plan->landlock_abi = facts->landlock_abi;
 	plan->landlock = facts->landlock_abi > 0;
 	plan->tty = facts->tty;
 	plan->watch = facts->watch;
+	plan->outer_proc = facts->weaker_proc;
 	plan->cwd = p->cwd;
 	/* half of the memory is what the kernel gives by itself: never more than that */
 	if (p->limits.disk && p->limits.disk < facts->memory / 2)
 		plan->scratch_size = p->limits.disk;
 	plan->env = policy_environment(p, a, facts->environ_in, NULL);
-	correct_pwd(&c);
+	if (plan->bare && p->fs.tmp == TMP_PRIVATE)
+		plan->private_tmp = facts->private_tmp;
+	correct_environment(&c);
 	r = refuse_unavailable(p, e);
 	if (r == 0)
-		r = check_required(p, facts, e);
+		r = backend_check_required(a, p, facts, e);
 	if (r == 0)
 		r = plan_compile_network(&c);
 	if (r < 0)
@@ -478,7 +464,11 @@ int plan_compile(struct arena *a, const struct policy *p, const struct plan_fact
 	r = compile_mounts(&c);
 	if (r < 0)
 		return r;
-	plan->broker = plan->n_guarded || !plan->all_unix || plan->no_listen || plan->egress;
+	plan->broker = !facts->no_listener && (plan->bare || plan->n_guarded || !plan->all_unix ||
+					       plan->no_listen || plan->egress);
+	r = plan->bare ? landlock_compile(&c) : 0;
+	if (r < 0)
+		return r;
 	*ret = plan;
 	return 0;
 }

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A plan: what the native backend will do, as data. plan_compile() makes it
+ * A plan: what a backend will do, as data. plan_compile() makes it
  * purely from a policy and a view of the file system; it can be printed
  * (`ambit plan`) and compared (tests/plan) without privileges. The executor
- * (native/) carries it out inside the new namespaces and decides nothing.
+ * (native/, landlock/) carries it out and decides nothing.
+ *
+ * A *bare* plan has no namespaces: the mounts then only say how each place is to look, and
+ * Landlock rules that add up to the same are in `grants` (landlock/compile.c).
  */
 #pragma once
 
@@ -51,7 +54,22 @@ struct plan_port {
 	uint16_t host, inside;
 };
 
+/* One Landlock rule of a bare plan: what may be done at `path` and below. */
+enum grant_rights {
+	GRANT_READ = 1, /* read, list, execute */
+	GRANT_LIST = 2, /* see the names in directories, nothing else */
+	GRANT_WRITE = 4, /* change, make, remove; implies GRANT_READ */
+	GRANT_DEVICE = 8, /* read, write and control one device */
+};
+
+struct grant {
+	const char *path; /* canonical */
+	unsigned rights;
+};
+
 struct plan {
+	enum backend_choice backend;
+	bool bare; /* no namespaces */
 	uint32_t uid, gid;
 	bool new_net; /* a network namespace of its own, with nothing but lo */
 	uint16_t *host_ports; /* of 127.0.0.1 outside, reachable at the same place inside */
@@ -61,6 +79,7 @@ struct plan {
 	size_t n_publish;
 	bool egress; /* everything that leaves ends at ambit-proxy */
 	bool loopback; /* lo is up */
+	int landlock_abi; /* what the rules are made for */
 	bool landlock; /* the second layer; the executor fails when the kernel has none */
 	bool all_unix; /* network.allowAllUnixSockets */
 	bool no_listen; /* network.allowLocalBinding is false */
@@ -71,6 +90,7 @@ struct plan {
 	bool cut_unguarded;
 	bool wait_killable; /* the kernel does not interrupt performed calls (Linux 5.19) */
 	bool broker; /* somebody answers notified calls: names are guarded, or connections judged */
+	bool outer_proc; /* /proc as it is out here, because a fresh one cannot be mounted */
 	bool watch; /* opens for reading and execs are watched too */
 	const char *tty; /* the caller's terminal, shown as /dev/console; NULL = none */
 	const char *cwd;
@@ -101,6 +121,11 @@ struct plan {
 	const char **bulk;
 	size_t n_bulk;
 
+	/* Bare only. */
+	struct grant *grants;
+	size_t n_grants;
+	const char *private_tmp; /* made at the start, removed at the end; NULL = none */
+
 	struct text_rules notes; /* what the user should know, one line each */
 };
 
@@ -115,8 +140,14 @@ struct plan_facts {
 	uint32_t uid, gid;
 	const char *tty;
 	char *const *environ_in;
+	enum backend_choice backend; /* BACKEND_AUTO counts as native */
 	int landlock_abi; /* 0 = the kernel has no Landlock */
 	bool wait_killable; /* SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV */
+	const char
+		*no_listener; /* why nobody can watch the calls: there is no broker; NULL = can */
+	bool nested; /* in another sandbox, which watches them */
+	bool weaker_proc; /* enableWeakerNestedSandbox, and /proc cannot be mounted here */
+	const char *private_tmp; /* of a bare plan: a name that nobody else has */
 	bool watch; /* --report-reads */
 	const struct plan_file *files;
 	size_t n_files;

@@ -102,7 +102,7 @@ int plan_compile_network(struct compiler *c)
 	r = compile_published(c);
 	if (r < 0)
 		return r;
-	plan->loopback =
-		plan->egress || plan->n_publish || (plan->new_net && net->allow_local_binding);
+	plan->loopback = !plan->bare && (plan->egress || plan->n_publish ||
+					 (plan->new_net && net->allow_local_binding));
 	return 0;
 }

@@ -69,6 +69,22 @@ static void add_folder(struct compiler *c, const char *path, uint32_t mode, cons
 	pt->why = why;
 }
 
+/* Without mounts nothing can stand where something of the host is: it is only hidden. */
+static enum mount_kind replacement(const struct compiler *c)
+{
+	return c->plan->bare ? MOUNT_HIDE_DIR : MOUNT_PRIVATE;
+}
+
+static void add_private_tmp(struct compiler *c)
+{
+	struct point *pt = add_point(c, c->plan->private_tmp);
+
+	pt->at.kind = FILE_DIRECTORY; /* the executor makes it */
+	pt->replaced = true;
+	pt->kind = MOUNT_RW;
+	pt->why = "private temporary directory";
+}
+
 static void add_places(struct compiler *c)
 {
 	static const char *const temporary[] = { "/tmp", "/var/tmp" };
@@ -85,19 +101,21 @@ static void add_places(struct compiler *c)
 	for (size_t i = 0; i < (c->facts->uid == 0 ? ARRAY_LEN(revealing) : 1); i++)
 		add_place(c, revealing[i], MOUNT_HIDE_DIR, 0, "kernel internals");
 	/* sockets of services live here, and a read-only mount does not stop connect(2) */
-	add_place(c, "/run", MOUNT_PRIVATE, 0755, "sockets of the host's services");
-	if (c->view->kind(c->view, "/run") == FILE_DIRECTORY)
+	add_place(c, "/run", replacement(c), 0755, "sockets of the host's services");
+	if (!c->plan->bare && c->view->kind(c->view, "/run") == FILE_DIRECTORY)
 		add_folder(c, arena_printf(c->a, "/run/user/%u", c->facts->uid), 0700,
 			   "runtime directory");
 	for (size_t i = 0; i < ARRAY_LEN(temporary); i++) {
 		if (c->p->fs.tmp == TMP_PRIVATE)
-			add_place(c, temporary[i], MOUNT_PRIVATE, 01777,
+			add_place(c, temporary[i], replacement(c), 01777,
 				  "private temporary directory");
 		else if (c->p->fs.tmp == TMP_SHARED)
 			add_place(c, temporary[i], MOUNT_RW, 0, "filesystem.tmp shared");
 	}
 	if (c->p->fs.home == HOME_PRIVATE)
 		add_place(c, c->p->home, MOUNT_PRIVATE, 0700, "private home directory");
+	if (c->plan->private_tmp)
+		add_private_tmp(c);
 }
 
 /* Show the host's file that /etc/resolv.conf points to, although /run is private. */
@@ -195,7 +213,7 @@ static void add_resolver(struct compiler *c)
 {
 	if (!c->plan->new_net)
 		add_host_resolver(c);
-	if (!c->plan->egress)
+	if (!c->plan->egress || c->plan->bare)
 		return;
 	add_text(c, "/etc/resolv.conf", "nameserver 127.0.0.1\noptions timeout:2 attempts:1\n",
 		 "names are answered by the proxy");

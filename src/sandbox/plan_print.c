@@ -31,15 +31,72 @@ static void print_ports(const struct plan *plan, struct buf *out)
 			   plan->socks_proxy);
 }
 
+/* One line each. */
+static void print_paths(const char *label, const char *const *v, size_t n, struct buf *out)
+{
+	for (size_t i = 0; i < n; i++) {
+		buf_printf(out, "%-10s  ", label);
+		text_append_safe(out, v[i]);
+		buf_putc(out, '\n');
+	}
+}
+
+static void print_grants(const struct plan *plan, struct buf *out)
+{
+	buf_printf(out, "landlock    ABI %d, nothing but:\n", plan->landlock_abi);
+	for (size_t i = 0; i < plan->n_grants; i++) {
+		const struct grant *g = &plan->grants[i];
+
+		buf_printf(out, "  %-8s  ",
+			   g->rights & GRANT_WRITE    ? "write"
+			   : g->rights & GRANT_DEVICE ? "device"
+			   : g->rights & GRANT_LIST   ? "list"
+						      : "read");
+		text_append_safe(out, g->path);
+		buf_putc(out, '\n');
+	}
+}
+
+static void print_landlock(const struct plan *plan, struct buf *out)
+{
+	if (!plan->landlock) {
+		buf_puts(out, "landlock    not available on this kernel\n");
+		return;
+	}
+	if (plan->bare) {
+		print_grants(plan, out);
+	} else {
+		buf_puts(out, "landlock    writes only below:");
+		for (size_t i = 0; i < plan->n_writable; i++) {
+			buf_putc(out, ' ');
+			text_append_safe(out, plan->writable[i]);
+		}
+		buf_putc(out, '\n');
+	}
+	print_paths("guarded", plan->guarded, plan->n_guarded, out);
+	print_paths("relayed", plan->relayed, plan->n_relayed, out);
+	print_paths("bulk", plan->bulk, plan->n_bulk, out);
+}
+
+static const char *network_text(const struct plan *plan)
+{
+	if (plan->egress)
+		return "allowed domains only, through ambit-proxy";
+	if (!plan->new_net)
+		return "the host's";
+	if (plan->bare)
+		return "none (no connection and no server but by unix sockets)";
+	return plan->loopback ? "none (own loopback)" : "none (loopback down)";
+}
+
 void plan_print(const struct plan *plan, struct buf *out)
 {
-	buf_printf(out, "namespaces  user mount pid ipc uts cgroup%s\n",
-		   plan->new_net ? " net" : "");
-	buf_printf(out, "network     %s\n",
-		   plan->egress     ? "allowed domains only, through ambit-proxy"
-		   : !plan->new_net ? "the host's"
-		   : plan->loopback ? "none (own loopback)"
-				    : "none (loopback down)");
+	if (plan->bare)
+		buf_puts(out, "namespaces  none (backend landlock)\n");
+	else
+		buf_printf(out, "namespaces  user mount pid ipc uts cgroup%s\n",
+			   plan->new_net ? " net" : "");
+	buf_printf(out, "network     %s\n", network_text(plan));
 	print_ports(plan, out);
 	buf_printf(out, "ids         uid %u, gid %u, no capabilities, no_new_privs\n", plan->uid,
 		   plan->gid);
@@ -55,31 +112,7 @@ void plan_print(const struct plan *plan, struct buf *out)
 		text_append_safe(out, m->why);
 		buf_putc(out, '\n');
 	}
-	if (plan->landlock) {
-		buf_puts(out, "landlock    writes only below:");
-		for (size_t i = 0; i < plan->n_writable; i++) {
-			buf_putc(out, ' ');
-			text_append_safe(out, plan->writable[i]);
-		}
-		buf_putc(out, '\n');
-		for (size_t i = 0; i < plan->n_guarded; i++) {
-			buf_puts(out, "guarded     ");
-			text_append_safe(out, plan->guarded[i]);
-			buf_putc(out, '\n');
-		}
-		for (size_t i = 0; i < plan->n_relayed; i++) {
-			buf_puts(out, "relayed     ");
-			text_append_safe(out, plan->relayed[i]);
-			buf_putc(out, '\n');
-		}
-		for (size_t i = 0; i < plan->n_bulk; i++) {
-			buf_puts(out, "bulk        ");
-			text_append_safe(out, plan->bulk[i]);
-			buf_putc(out, '\n');
-		}
-	} else {
-		buf_puts(out, "landlock    not available on this kernel\n");
-	}
+	print_landlock(plan, out);
 	buf_puts(out, "seccomp     allow-list; no namespaces, mounts, io_uring, odd sockets\n");
 	buf_puts(out, "environment");
 	for (char **v = plan->env; *v; v++) {
@@ -140,6 +173,7 @@ void plan_print_json(const struct plan *plan, struct buf *out)
 	json_kbool(&j, "egress", plan->egress);
 	print_ports_json(&j, plan);
 	json_kbool(&j, "landlock", plan->landlock);
+	json_kbool(&j, "namespaces", !plan->bare);
 	json_kstring(&j, "directory", plan->cwd);
 	json_kbool(&j, "rootWritable", plan->root_writable);
 	json_key(&j, "mounts");

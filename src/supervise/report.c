@@ -293,7 +293,14 @@ void report_write_fields(const struct report *r, char *const *argv, const struct
 	json_end_array(j);
 	if (*result->run)
 		json_kstring(j, "run", result->run);
-	json_kstring(j, "backend", "native");
+	json_kstring(j, "backend", r->backend ? r->backend : "none");
+	if (r->lost.n) {
+		json_key(j, "notEnforced");
+		json_begin_array(j);
+		for (size_t i = 0; i < r->lost.n; i++)
+			json_string(j, r->lost.v[i].text);
+		json_end_array(j);
+	}
 	json_kint(j, "exitCode", result->exit_code);
 	json_kint(j, "signal", result->signal);
 	json_kbool(j, "timedOut", result->timed_out);

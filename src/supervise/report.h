@@ -37,6 +37,8 @@ struct report {
 	const char **notes; /* what was weaker or otherwise than asked for */
 	size_t n_notes;
 	uint64_t dropped; /* denials past the bound */
+	const char *backend; /* NULL = nothing was started */
+	struct text_rules lost; /* what was not enforced in this run, one line each */
 };
 
 struct run_result;

@@ -49,6 +49,14 @@ static void tell_note(void *ctx, const char *text)
 		run->req->note(run->req->ctx, text);
 }
 
+static void tell_chosen(void *ctx, const char *backend, const char *why)
+{
+	const struct run *run = ctx;
+
+	if (run->req->chosen)
+		run->req->chosen(run->req->ctx, backend, why);
+}
+
 static void tell_denied(void *ctx, const struct report_entry *entry)
 {
 	const struct run *run = ctx;
@@ -309,7 +317,8 @@ static void wait_for_end(struct run *run)
 static int supervise(struct run *run, const struct run_request *req, const sigset_t *mask,
 		     struct run_result *ret, struct error *e)
 {
-	const struct session_hooks hooks = { .note = tell_note,
+	const struct session_hooks hooks = { .chosen = tell_chosen,
+					     .note = tell_note,
 					     .denied = tell_denied,
 					     .ask = req->ask ? ask : NULL,
 					     .used = req->observer ? tell_used : NULL,

@@ -50,6 +50,8 @@ struct run_request {
 	int out;
 	/* Called once when the log cannot be written; may be NULL. */
 	void (*unlogged)(void *ctx, const struct error *e);
+	/* Called when it starts, with the backend and why this one; may be NULL. */
+	void (*chosen)(void *ctx, const char *backend, const char *why);
 	/* Called before the command starts, for what the user should know; may be NULL. */
 	void (*note)(void *ctx, const char *text);
 	void *ctx;

@@ -23,7 +23,6 @@
 #include <sys/epoll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -55,7 +54,7 @@ struct session {
 	struct arena *a;
 	const struct plan *plan;
 	const char *command; /* the words, for ignoreViolations */
-	const struct backend *backend;
+	struct backend_decision chosen;
 	struct sandbox_child child;
 	pid_t broker;
 	struct egress *egress; /* the request's, or our own; NULL = none */
@@ -126,9 +125,13 @@ bool session_freeze(struct session *s, int sig)
 	return true;
 }
 
+/* With init goes its pid namespace; where there is none, init has to do it itself. */
 void session_kill(struct session *s)
 {
-	(void)sys_pidfd_send_signal(s->child.pidfd, SIGKILL);
+	if (s->plan->bare)
+		give_order(s, SIGKILL, INIT_ALL);
+	else
+		(void)sys_pidfd_send_signal(s->child.pidfd, SIGKILL);
 }
 
 pid_t session_pid(const struct session *s)
@@ -152,31 +155,9 @@ static void fail(struct session *s)
 	session_kill(s);
 }
 
-/* The lock that brokers of this user share; held only around decisions on git directories. */
-static int open_lock(const struct policy *p)
+static int fill_setup(struct session *s, struct broker_setup *ret, struct error *e)
 {
-	_cleanup_arena_ struct arena *a = arena_new();
-	const char *runtime = arena_printf(a, "/run/user/%u", geteuid());
-	struct stat st;
-	char *dir;
-
-	if (stat(runtime, &st) == 0 && st.st_uid == geteuid() && (st.st_mode & 022) == 0)
-		return open(path_join(a, runtime, "ambit.lock"),
-			    O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0200);
-	dir = p->state_dir ? arena_strdup(a, p->state_dir)
-			   : path_join(a, p->home, ".local/state/ambit");
-	for (char *s = dir + 1; (s = strchr(s, '/')); *s++ = '/') {
-		*s = '\0';
-		(void)mkdir(dir, 0700);
-	}
-	(void)mkdir(dir, 0700);
-	return open(path_join(a, dir, "lock"), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0200);
-}
-
-static int start_broker(struct session *s)
-{
-	_cleanup_fd_ int lock = open_lock(s->req.policy);
-	struct broker_setup setup = {
+	*ret = (struct broker_setup){
 		.policy = s->req.policy,
 		.plan = s->plan,
 		.listener = s->listener,
@@ -188,20 +169,35 @@ static int start_broker(struct session *s)
 		.redirects = s->redirects,
 		.learns = s->req.learn,
 		.asks = s->req.hooks && s->req.hooks->ask_write,
-		.lock = lock,
+		.lock = broker_open_lock(s->req.policy),
 	};
-	int r;
-
-	/* nobody inside may open it, else one sandbox could make all the others wait */
-	if (lock >= 0)
-		(void)fchmod(lock, 0200);
-	if (lock < 0)
-		return error_set(&s->failure, errno, "cannot open the lock file of ambit: %s",
+	if (ret->lock < 0)
+		return error_set(e, errno, "cannot open the lock file of ambit: %s",
 				 strerror(errno));
+	return 0;
+}
+
+static int start_broker(struct session *s)
+{
+	struct broker_setup setup;
+	int r = fill_setup(s, &setup, &s->failure);
+
+	if (r < 0)
+		return r;
 	r = broker_start(&setup, &s->broker, &s->failure);
+	fd_close(setup.lock);
 	/* from now on the end of file on `reports` means that the broker is gone */
 	fd_close(TAKE_FD(s->reports[1]));
 	return r;
+}
+
+/* In the keeper of a sandbox without namespaces. */
+static void serve_calls(void *ctx, int listener, int until)
+{
+	struct broker_setup *setup = ctx;
+
+	setup->listener = listener;
+	broker_serve(setup, until);
 }
 
 static void note_redirects(struct session *s)
@@ -323,7 +319,7 @@ static void log_start(struct session *s)
 {
 	s->logged = true;
 	journal_start(&s->journal, s->req.policy, s->req.argv,
-		      s->backend ? s->backend->name : "unknown");
+		      s->chosen.backend ? s->chosen.backend->name : "unknown");
 }
 
 static void tell_unlogged(struct session *s)
@@ -363,7 +359,7 @@ static void on_report(struct session *s)
 	if (n != 0)
 		return;
 	unwatch(s, SOURCE_REPORTS); /* the broker left: with the last process, or too early */
-	if (!s->ended && sys_pidfd_send_signal(s->child.pidfd, 0) == 0)
+	if (s->broker > 0 && !s->ended && sys_pidfd_send_signal(s->child.pidfd, 0) == 0)
 		watch_early_end(s);
 }
 
@@ -638,9 +634,24 @@ static const char *join_words(struct arena *a, char *const *argv)
 }
 
 /* Everything is judged before the first directory is made; then looked at for real. */
-static int compile(struct session *s, struct error *e)
+static int compile(struct session *s, struct plan_facts *facts, struct error *e)
 {
 	const struct policy *p = s->req.policy;
+	const struct backend *b = s->chosen.backend;
+	int r;
+
+	facts->dry = true;
+	r = b->compile(s->a, p, facts, &path_host_view, &s->plan, e);
+	if (r < 0 || !plan_must_prepare(p))
+		return r;
+	r = plan_prepare(p, e);
+	facts->dry = false;
+	return r < 0 ? r : b->compile(s->a, p, facts, &path_host_view, &s->plan, e);
+}
+
+/* Choose a backend and compile for it; `refused`: what the first choice said when it was tried. */
+static int prepare(struct session *s, const struct error *refused, struct error *e)
+{
 	struct plan_facts facts;
 	int r;
 
@@ -651,13 +662,8 @@ static int compile(struct session *s, struct error *e)
 	/* a terminal that the command gets nothing of is not shown to it either */
 	if (s->req.stdio[0] >= 0 && s->req.stdio[1] >= 0 && s->req.stdio[2] >= 0)
 		facts.tty = NULL;
-	facts.dry = true;
-	r = s->backend->compile(s->a, p, &facts, &path_host_view, &s->plan, e);
-	if (r < 0 || !plan_must_prepare(p))
-		return r;
-	r = plan_prepare(p, e);
-	facts.dry = false;
-	return r < 0 ? r : s->backend->compile(s->a, p, &facts, &path_host_view, &s->plan, e);
+	r = backend_choose(s->a, s->req.policy, refused, &facts, &s->chosen, e);
+	return r < 0 ? r : compile(s, &facts, e);
 }
 
 static int start_watching(struct session *s, struct error *e)
@@ -719,45 +725,113 @@ static int open_inquiries(struct session *s, struct error *e)
 	return r < 0 ? error_set(e, -r, "cannot reach the egress proxy: %s", strerror(-r)) : 0;
 }
 
-static int start(struct session *s, struct error *e)
+static void tell_notes(const struct session *s, const struct text_rules *notes)
+{
+	for (size_t i = 0; i < notes->n; i++)
+		tell_note(s, notes->v[i].text);
+}
+
+static void note_lost(const struct session *s)
+{
+	struct report *r = s->req.report;
+
+	tell_notes(s, &s->chosen.lost);
+	r->backend = s->chosen.backend->name;
+	r->lost = (struct text_rules){ 0 };
+	for (size_t i = 0; i < s->chosen.lost.n; i++)
+		ARENA_PUSH(r->a, r->lost.v, r->lost.n)->text =
+			arena_strdup(r->a, s->chosen.lost.v[i].text);
+}
+
+static void tell_chosen(const struct session *s)
+{
+	if (s->req.hooks && s->req.hooks->chosen)
+		s->req.hooks->chosen(s->req.ctx, s->chosen.backend->name, s->chosen.why);
+	tell_notes(s, &s->plan->notes);
+}
+
+/* What stands around the sandbox, by the plan: proxy, ports, limits. */
+static int prepare_outside(struct session *s, struct error *e)
+{
+	int r = 0;
+
+	if (s->plan->broker && s->reports[0] < 0 &&
+	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, s->reports) < 0)
+		return error_set(e, errno, "cannot make a socket: %s", strerror(errno));
+	if ((s->plan->egress || s->plan->n_publish) && !s->egress)
+		r = start_egress(s, e);
+	if (r == 0)
+		r = publish_listen(&s->user, s->plan, e);
+	if (r == 0 && s->plan->egress && s->plan->broker && s->inquiries < 0)
+		r = open_inquiries(s, e);
+	if (r == 0 && !s->limits)
+		r = limits_new(s->a, s->req.policy, s->req.measure, &s->limits, e);
+	return r;
+}
+
+static int start_child(struct session *s, struct error *e)
 {
 	struct sandbox_command cmd = { .argv = s->req.argv,
 				       .mask = s->req.mask,
 				       .stdio = { s->req.stdio[0], s->req.stdio[1],
 						  s->req.stdio[2] },
-				       .tty = s->req.tty };
+				       .tty = s->req.tty,
+				       .limits = s->limits ? limits_inside(s->limits) : NULL };
+	struct broker_setup setup;
+	int r;
+
+	/* what is not enforced is said before anything runs */
+	note_lost(s);
+	if (!s->plan->bare || !s->plan->broker)
+		return s->chosen.backend->start(s->plan, &cmd, &s->child, e);
+	r = fill_setup(s, &setup, e);
+	if (r < 0)
+		return r;
+	cmd.serve = serve_calls;
+	cmd.ctx = &setup;
+	r = s->chosen.backend->start(s->plan, &cmd, &s->child, e);
+	fd_close(setup.lock);
+	fd_close(TAKE_FD(s->reports[1]));
+	return r;
+}
+
+/* With another backend, when the one that was believed to work does not. */
+static int start_again(struct session *s, struct error *e)
+{
+	const struct error refused = *e;
+	int r;
+
+	if (s->req.policy->backend != BACKEND_AUTO || s->child.pid > 0)
+		return -refused.code;
+	r = prepare(s, &refused, e);
+	if (r == 0)
+		r = prepare_outside(s, e);
+	return r < 0 ? r : start_child(s, e);
+}
+
+static int start(struct session *s, struct error *e)
+{
 	int r;
 
 	s->started_ms = sys_now_ms();
-	r = backend_choose(s->req.policy, &s->backend, e);
-	if (r == 0)
-		r = compile(s, e);
+	r = prepare(s, NULL, e);
 	if (r < 0)
 		return r;
-	for (size_t i = 0; i < s->plan->notes.n; i++)
-		tell_note(s, s->plan->notes.v[i].text);
 	s->command = join_words(s->a, s->req.argv);
-	if (s->plan->broker &&
-	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, s->reports) < 0)
-		return error_set(e, errno, "cannot make a socket: %s", strerror(errno));
 	s->events = epoll_create1(EPOLL_CLOEXEC);
 	if (s->events < 0)
 		return error_set(e, errno, "cannot make an epoll descriptor: %s", strerror(errno));
-	if (s->plan->egress || s->plan->n_publish)
-		r = start_egress(s, e);
-	if (r == 0)
-		r = publish_listen(&s->user, s->plan, e);
-	if (r == 0 && s->plan->egress && s->plan->broker)
-		r = open_inquiries(s, e);
-	if (r == 0)
-		r = limits_new(s->a, s->req.policy, s->req.measure, &s->limits, e);
-	if (r == 0 && s->limits)
-		cmd.limits = limits_inside(s->limits);
-	if (r == 0 && s->limits && limits_note(s->limits))
+	r = prepare_outside(s, e);
+	if (r < 0)
+		return r;
+	if (s->limits && limits_note(s->limits))
 		tell_note(s, limits_note(s->limits));
-	if (r == 0)
-		r = s->backend->start(s->plan, &cmd, &s->child, e);
+	r = start_child(s, e);
+	if (r < 0)
+		r = start_again(s, e);
 	/* while the child sets itself up, so that it costs the command nothing */
+	if (r == 0)
+		tell_chosen(s);
 	if (r == 0)
 		log_start(s);
 	if (r == 0 && s->limits)

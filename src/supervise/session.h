@@ -29,6 +29,8 @@ struct session;
 
 /* What the owner hears of; each may be NULL. */
 struct session_hooks {
+	/* Before the command starts: the backend, and why this one. */
+	void (*chosen)(void *ctx, const char *backend, const char *why);
 	/* Before the command starts: what the user should know. */
 	void (*note)(void *ctx, const char *text);
 	/* The first of each denial, at once. */

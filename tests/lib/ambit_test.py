@@ -23,6 +23,7 @@ Environment of the suites:
     AMBIT_BIN         the program to test (default: build/src/cli/ambit of this tree)
     AMBIT_TEST_USER   the unprivileged account (default ambit-test; made when missing)
     AMBIT_TEST_DIR    where homes are made; not below /tmp, which the sandbox hides
+    AMBIT_TEST_BACKEND  run everything on this backend instead of the one that is chosen
     AMBIT_TEST_NO_SKIP=1  a test that says skip_impossible() fails instead (for CI)
 
 When pytest is not root, the tests run as the present user only.
@@ -52,6 +53,7 @@ __all__ = [
 
 TREE = Path(__file__).resolve().parents[2]
 AMBIT = Path(os.environ.get("AMBIT_BIN", TREE / "build/src/cli/ambit")).absolute()
+BACKEND = os.environ.get("AMBIT_TEST_BACKEND")
 TIMEOUT = 30  # seconds for one command: far above what any should take
 _notes = []
 
@@ -163,6 +165,8 @@ class Box:
             # the audit log beside the home, so that a run need leave nothing in it
             "XDG_STATE_HOME": str(self.state),
         }
+        if BACKEND:
+            self.env["AMBIT_BACKEND"] = BACKEND
 
     # files, on the host side
     def mkdir(self, path, mode=0o755):

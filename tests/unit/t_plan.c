@@ -53,6 +53,7 @@ struct tree {
 	uint32_t uid;
 	int landlock_abi;
 	bool old_signals;
+	bool no_broker; /* another sandbox watches the calls */
 };
 
 static const struct entry *tree_find(const struct tree *t, const char *path)
@@ -220,6 +221,8 @@ static bool tree_fact(struct tree *t, const char *kind, const char *text)
 		t->old_signals = strcmp(text, "interrupt") == 0;
 	else if (strcmp(kind, "landlock") == 0)
 		t->landlock_abi = (int)strtol(text, NULL, 10);
+	else if (strcmp(kind, "no-broker") == 0)
+		t->no_broker = true;
 	else
 		return false;
 	return true;
@@ -463,6 +466,44 @@ static void check_promises(struct arena *a, const struct plan *plan, const struc
 		check_missing(plan, &p->fs.rules.v[i], t);
 }
 
+/* All that Landlock rules grant for a path. */
+static unsigned granted(const struct plan *plan, const char *path)
+{
+	unsigned rights = 0;
+
+	for (size_t i = 0; i < plan->n_grants; i++) {
+		if (path_within(path, plan->grants[i].path))
+			rights |= plan->grants[i].rights;
+	}
+	return rights;
+}
+
+/* Without mounts the rules alone must say what the policy says. */
+static void check_grants(const struct plan *plan, const struct policy *p, const struct tree *t)
+{
+	for (size_t i = 0; i < t->n; i++) {
+		const struct entry *e = &t->v[i];
+		unsigned rights = granted(plan, e->path);
+		struct decision d;
+
+		policy_decide_path(p, ACCESS_READ, e->path, &d);
+		if (d.verdict == VERDICT_DENY && (rights & ~(unsigned)GRANT_LIST))
+			fail_msg("%s is hidden, but Landlock lets it be read", e->path);
+		if (d.verdict == VERDICT_DENY && e->kind == FILE_DIRECTORY && rights)
+			fail_msg("%s is hidden, but Landlock lets it be listed", e->path);
+		if (e->kind == FILE_REGULAR && look_of(plan, e->path) != LOOK_GONE &&
+		    !path_within(e->path, "/dev") && !(rights & (GRANT_READ | GRANT_WRITE)))
+			fail_msg("%s can be seen, but Landlock refuses to read it", e->path);
+		policy_decide_path(p, ACCESS_WRITE, e->path, &d);
+		/* without a broker protected names are another sandbox's business */
+		if ((rights & GRANT_WRITE) && plan->broker &&
+		    !granted_by(plan->bulk, plan->n_bulk, e->path) &&
+		    (d.verdict == VERDICT_DENY ||
+		     granted_by(plan->guarded, plan->n_guarded, e->path)))
+			fail_msg("%s must not be written directly, but Landlock lets it", e->path);
+	}
+}
+
 /* --- cases ---------------------------------------------------------------------------- */
 
 struct compiled {
@@ -489,12 +530,15 @@ static void compile_case(struct arena *a, const char *name, struct compiled *ret
 	facts.uid = facts.gid = t->uid;
 	facts.landlock_abi = t->landlock_abi;
 	facts.wait_killable = !t->old_signals;
+	facts.no_listener = t->no_broker ? "another sandbox watches the calls" : NULL;
+	facts.private_tmp = "/tmp/ambit-0123456789abcdef";
 	in.cwd = t->cwd;
 	in.home = t->home;
 	in.only_text = read_text(a, arena_printf(a, CASES "%s" SETTINGS, name));
 	in.only_len = strlen(in.only_text);
-	if (policy_load(a, &in, &ret->policy, &e) < 0 ||
-	    plan_compile(a, ret->policy, &facts, &view, &ret->plan, &e) < 0) {
+	if (policy_load(a, &in, &ret->policy, &e) == 0)
+		facts.backend = ret->policy->backend;
+	if (e.code || plan_compile(a, ret->policy, &facts, &view, &ret->plan, &e) < 0) {
 		buf_printf(out, "error       %s\n", e.text);
 		return;
 	}
@@ -546,7 +590,9 @@ static void test_case(void **state)
 		fail_msg("%s is missing: UPDATE_GOLDEN=1 makes it; then judge it", golden);
 	else if (strcmp(want, buf_str(&out)) != 0)
 		show_difference(want, buf_str(&out));
-	if (c.plan)
+	if (c.plan && c.plan->bare)
+		check_grants(c.plan, c.policy, &c.tree);
+	else if (c.plan)
 		check_promises(a, c.plan, c.policy, &c.tree);
 }
 

@@ -16,6 +16,7 @@
 
 #include "base/fd.h"
 #include "base/sys.h"
+#include "sandbox/landlock/landlock.h"
 #include "sandbox/native/native.h"
 #include "sandbox/native/seccomp.h"
 
@@ -61,8 +62,19 @@ static void close_doors(void)
 	}
 }
 
+/* The two sockets that are still needed become 3 and 4. */
+static void keep_two(int *errors, int *listener)
+{
+	int a = fcntl(*errors, F_DUPFD_CLOEXEC, 5), b = fcntl(*listener, F_DUPFD_CLOEXEC, 5);
+
+	if (a < 0 || b < 0 || dup3(a, 3, O_CLOEXEC) < 0 || dup3(b, 4, O_CLOEXEC) < 0)
+		_exit(125);
+	*errors = 3;
+	*listener = 4;
+}
+
 /* What the broker needs. Opened before the filter, which might ask the broker. */
-static int open_namespaces(int *fds, struct error *e)
+static int open_namespaces(const struct plan *plan, int *fds, struct error *e)
 {
 	static const char *const paths[NATIVE_DESCRIPTOR_MAX_] = {
 		[NATIVE_USER_NS] = "/proc/self/ns/user",
@@ -70,16 +82,18 @@ static int open_namespaces(int *fds, struct error *e)
 	};
 
 	for (size_t i = 0; i < NATIVE_DESCRIPTOR_MAX_; i++) {
-		fds[i] = paths[i] ? open(paths[i], O_RDONLY | O_CLOEXEC) : -1;
-		if (paths[i] && fds[i] < 0)
+		bool needed = paths[i] && !plan->bare;
+
+		fds[i] = needed ? open(paths[i], O_RDONLY | O_CLOEXEC) : -1;
+		if (needed && fds[i] < 0)
 			return error_set(e, errno, "cannot open %s: %s", paths[i], strerror(errno));
 	}
 	return 0;
 }
 
-static int hand_over(int sock, const int *fds, struct error *e)
+static int hand_over(const struct plan *plan, int sock, const int *fds, struct error *e)
 {
-	int r = fd_send_many(sock, &(char){ 0 }, 1, fds, NATIVE_DESCRIPTOR_MAX_);
+	int r = fd_send_many(sock, &(char){ 0 }, 1, fds, plan->bare ? 1 : NATIVE_DESCRIPTOR_MAX_);
 
 	for (size_t i = 0; i < NATIVE_DESCRIPTOR_MAX_; i++)
 		fd_close(fds[i]);
@@ -102,10 +116,12 @@ static int load_filter(const struct plan *plan, const struct sandbox_command *cm
 	options.no_listen = plan->no_listen;
 	options.no_memfd = cmd->limits && cmd->limits->no_memfd;
 	options.pinned = cmd->limits && cmd->limits->pinned;
+	options.bare = plan->bare;
+	options.no_network = plan->bare && plan->new_net;
 	n = seccomp_build(seccomp_native_arch(), &options, filter, SECCOMP_FILTER_MAX, e);
 	if (n < 0)
 		return n;
-	r = notify ? open_namespaces(fds, e) : 0;
+	r = notify ? open_namespaces(plan, fds, e) : 0;
 	if (r < 0)
 		return r;
 	/* WAIT_KILLABLE_RECV: a signal must not restart a call that was performed */
@@ -123,7 +139,7 @@ static int load_filter(const struct plan *plan, const struct sandbox_command *cm
 	if (!notify)
 		return 0;
 	fds[NATIVE_LISTENER] = r;
-	return hand_over(sock, fds, e);
+	return hand_over(plan, sock, fds, e);
 }
 #define NO_INTERPRETER 4096 /* the file is there, what it names to run it is not */
 
@@ -210,7 +226,7 @@ static int exec_failure(int err, const char *name, struct error *e)
 }
 
 _Noreturn void native_exec(const struct plan *plan, const struct sandbox_command *cmd, int errors,
-			   mode_t mask)
+			   int listener, mode_t mask)
 {
 	struct error e = { 0 };
 	int r;
@@ -220,17 +236,15 @@ _Noreturn void native_exec(const struct plan *plan, const struct sandbox_command
 	take_stdio(cmd->stdio);
 	close_doors();
 	/* nothing of the caller's but 0-2 reaches the command, not even across a failed exec */
-	if (errors != 3 && dup3(errors, 3, O_CLOEXEC) < 0)
-		_exit(125);
-	errors = 3;
-	r = sys_close_range(4, ~0u, 0);
+	keep_two(&errors, &listener);
+	r = sys_close_range(5, ~0u, 0);
 	if (r < 0)
 		(void)error_set(&e, -r, "cannot close inherited files: %s", strerror(-r));
 	(void)sigprocmask(SIG_SETMASK, &cmd->mask, NULL);
 	if (r == 0 && plan->landlock)
-		r = native_landlock(plan, &e);
+		r = plan->bare ? landlock_enter_command(plan, &e) : native_landlock(plan, &e);
 	if (r == 0)
-		r = load_filter(plan, cmd, errors, &e);
+		r = load_filter(plan, cmd, listener, &e);
 	if (r == 0)
 		(void)exec_failure(search_exec(cmd->argv, plan->env), cmd->argv[0], &e);
 	(void)!send(errors, &e, sizeof(e), MSG_NOSIGNAL);

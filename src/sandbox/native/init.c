@@ -25,6 +25,7 @@
 
 #include "base/fd.h"
 #include "base/sys.h"
+#include "sandbox/landlock/landlock.h"
 #include "sandbox/native/native.h"
 #include "sandbox/native/seccomp.h"
 
@@ -54,22 +55,44 @@ static bool reap(pid_t command, int control)
 	return false;
 }
 
-static void obey(pid_t command, int control, const struct init_order *order)
+struct init {
+	const struct plan *plan;
+	pid_t command;
+	int control, signals, keeper;
+};
+
+/* Without a pid namespace the kernel does not do it for us. */
+static _Noreturn void leave(const struct init *in, int status)
 {
-	if (order->signal <= 0 || order->signal >= NSIG)
-		return;
-	(void)kill(order->target == INIT_ALL     ? -1
-		   : order->target == INIT_GROUP ? -command
-						 : command,
-		   order->signal);
-	if (order->target == INIT_ALL && order->signal == SIGSTOP)
-		tell(control, INIT_FROZEN, 0);
+	if (in->plan->bare)
+		landlock_end_all(in->plan);
+	_exit(status);
 }
 
-static _Noreturn void serve(pid_t command, int control, int signals)
+static void obey(const struct init *in, const struct init_order *order)
 {
-	struct pollfd fds[] = { { .fd = control, .events = POLLIN },
-				{ .fd = signals, .events = POLLIN } };
+	bool all = order->target == INIT_ALL;
+
+	if (order->signal <= 0 || order->signal >= NSIG)
+		return;
+	/* "all" is what kill() reaches, which is ours alone in a pid namespace only */
+	if (all && in->plan->bare && order->signal == SIGKILL)
+		leave(in, 125);
+	if (all && in->plan->bare)
+		return;
+	(void)kill(all                           ? -1
+		   : order->target == INIT_GROUP ? -in->command
+						 : in->command,
+		   order->signal);
+	if (all && order->signal == SIGSTOP)
+		tell(in->control, INIT_FROZEN, 0);
+}
+
+static _Noreturn void serve(const struct init *in)
+{
+	struct pollfd fds[] = { { .fd = in->control, .events = POLLIN },
+				{ .fd = in->signals, .events = POLLIN },
+				{ .fd = in->keeper, .events = POLLIN } };
 
 	for (;;) {
 		struct signalfd_siginfo info;
@@ -77,45 +100,56 @@ static _Noreturn void serve(pid_t command, int control, int signals)
 		ssize_t n;
 
 		if (poll(fds, ARRAY_LEN(fds), -1) < 0 && errno != EINTR)
-			_exit(125);
+			leave(in, 125);
 		if (fds[1].revents) {
-			(void)!read(signals, &info, sizeof(info));
-			if (reap(command, control))
-				_exit(0);
+			(void)!read(in->signals, &info, sizeof(info));
+			if (reap(in->command, in->control))
+				leave(in, 0);
 		}
+		if (fds[2].revents)
+			leave(in, 125); /* nobody is left who answers the command's calls */
 		if (!fds[0].revents)
 			continue;
-		n = recv(control, &order, sizeof(order), MSG_DONTWAIT);
+		n = recv(in->control, &order, sizeof(order), MSG_DONTWAIT);
 		if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
-			_exit(125); /* the supervisor is gone */
+			leave(in, 125); /* the supervisor is gone */
 		if (n == sizeof(order))
-			obey(command, control, &order);
+			obey(in, &order);
 	}
 }
 
-int native_init(const struct plan *plan, const struct sandbox_command *cmd, int control, int errors,
-		mode_t mask, struct error *e)
+/* Keep control, signals and the keeper only: the rest (old mounts among them) is closed. */
+static void keep_three(struct init *in)
 {
+	if (dup2(in->control, 0) < 0 || dup2(in->signals, 1) < 0 ||
+	    (in->keeper >= 0 && dup2(in->keeper, 2) < 0) ||
+	    sys_close_range(in->keeper >= 0 ? 3 : 2, ~0u, 0) < 0)
+		_exit(125);
+	in->control = 0;
+	in->signals = 1;
+	in->keeper = in->keeper >= 0 ? 2 : -1;
+}
+
+int native_init(const struct plan *plan, const struct sandbox_command *cmd,
+		const struct init_sockets *sockets, mode_t mask, struct error *e)
+{
+	struct init in = { .plan = plan, .control = sockets->control, .keeper = sockets->keeper };
 	sigset_t child;
-	int signals;
-	pid_t pid;
 
 	(void)sigemptyset(&child);
 	(void)sigaddset(&child, SIGCHLD);
 	(void)sigprocmask(SIG_BLOCK, &child, NULL);
-	signals = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
-	if (signals < 0)
+	in.signals = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (in.signals < 0)
 		return error_set(e, errno, "cannot make a signalfd: %s", strerror(errno));
 	(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* exec makes the command dumpable again */
 	/* vfork: nothing to copy; native_exec() never comes back here */
-	pid = vfork();
-	if (pid < 0)
+	in.command = vfork();
+	if (in.command < 0)
 		return error_set(e, errno, "cannot start the command: %s", strerror(errno));
-	if (pid == 0)
-		native_exec(plan, cmd, errors, mask);
-	(void)setpgid(pid, pid);
-	/* keep control and signals only: the rest (old mounts among them) is closed */
-	if (dup2(control, 0) < 0 || dup2(signals, 1) < 0 || sys_close_range(2, ~0u, 0) < 0)
-		_exit(125);
-	serve(pid, 0, 1);
+	if (in.command == 0)
+		native_exec(plan, cmd, sockets->errors, sockets->listener, mask);
+	(void)setpgid(in.command, in.command);
+	keep_three(&in);
+	serve(&in);
 }

@@ -22,7 +22,7 @@
 	 SYS_LANDLOCK_MAKE_SYM)
 #define WRITE_FILE_ONLY (SYS_LANDLOCK_WRITE_FILE | SYS_LANDLOCK_TRUNCATE | SYS_LANDLOCK_IOCTL_DEV)
 
-static uint64_t handled_rights(int abi)
+uint64_t native_write_rights(int abi)
 {
 	uint64_t rights = WRITE_ABI1;
 
@@ -53,7 +53,7 @@ int native_landlock(const struct plan *plan, struct error *e)
 {
 	int abi = sys_landlock_abi(), r = 0;
 	struct sys_landlock_ruleset rules = {
-		.handled_fs = handled_rights(abi),
+		.handled_fs = native_write_rights(abi),
 		/* no port for anybody: the broker binds for those that ask for any */
 		.handled_net = plan->no_listen ? SYS_LANDLOCK_BIND_TCP : 0,
 		.scoped = abi >= 6 ? SYS_LANDLOCK_SCOPE_ABSTRACT | SYS_LANDLOCK_SCOPE_SIGNAL : 0,

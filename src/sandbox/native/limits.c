@@ -71,7 +71,7 @@ static int hand_out(int sock, struct error *e)
  * The supervisor's word that the limits stand, with the tasks files of version 1 cgroups to enter.
  * Written by the task itself they cost no grace period of the kernel.
  */
-static int enter_groups(int control, struct error *e)
+static int enter_groups(const struct plan *plan, int control, struct error *e)
 {
 	struct pollfd ready = { .fd = control, .events = POLLIN };
 	int tasks[SANDBOX_GROUPS_MAX], r = 0;
@@ -93,6 +93,8 @@ static int enter_groups(int control, struct error *e)
 	}
 	if (r < 0)
 		return error_set(e, -r, "cannot enter the cgroup: %s", strerror(-r));
+	if (plan->bare)
+		return 0;
 	return unshare(CLONE_NEWCGROUP) < 0
 		       ? error_set(e, errno, "cannot make a cgroup namespace: %s", strerror(errno))
 		       : 0;
@@ -113,7 +115,8 @@ static int set_limit(__rlimit_resource_t resource, uint64_t value, const char *n
 		       : 0;
 }
 
-int native_limits_enter(const struct sandbox_limits *l, int control, int errors, struct error *e)
+int native_limits_enter(const struct plan *plan, const struct sandbox_limits *l, int control,
+			int errors, struct error *e)
 {
 	int r = 0;
 
@@ -122,7 +125,7 @@ int native_limits_enter(const struct sandbox_limits *l, int control, int errors,
 	if (l->measured)
 		r = hand_out(errors, e);
 	if (r == 0 && l->groups)
-		r = enter_groups(control, e);
+		r = enter_groups(plan, control, e);
 	if (r == 0)
 		r = set_limit(RLIMIT_NPROC, l->processes, "RLIMIT_NPROC", e);
 	if (r == 0)

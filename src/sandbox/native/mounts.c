@@ -248,10 +248,15 @@ static int step_proc(struct executor *x, size_t i)
 	_cleanup_fd_ int none = -1;
 	char from[32];
 
+	/* the one that is there, with all that masks it, is read-only like the rest of the tree */
+	if (x->plan->outer_proc)
+		return 0;
 	if (mount("proc", path, "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC | MS_RDONLY, NULL) < 0)
 		return error_set(x->e, errno, "cannot mount a fresh /proc: %s%s", strerror(errno),
 				 errno == EPERM ? " (parts of the host's /proc are masked, as in a "
-						  "container)"
+						  "container): start the container with "
+						  "--security-opt systempaths=unconfined, or set "
+						  "enableWeakerNestedSandbox"
 						: "");
 	/* a file of its own: these mounts are not sealed, so its mode could be changed */
 	if (make_file(x->scratch, "kernel", 0) < 0)

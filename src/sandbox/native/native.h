@@ -37,7 +37,7 @@ struct init_event {
 enum init_target {
 	INIT_COMMAND,
 	INIT_GROUP, /* the command's process group */
-	INIT_ALL, /* whatever runs inside */
+	INIT_ALL, /* whatever runs inside; without a pid namespace SIGKILL is the only order */
 };
 
 struct init_order {
@@ -66,19 +66,32 @@ enum native_usage {
 };
 #define NATIVE_USAGE_LEN 2
 
+/* What init has; all but control and keeper are gone when the command runs. */
+struct init_sockets {
+	int control, errors;
+	int listener; /* where the notification descriptor goes: errors, or the keeper */
+	int keeper; /* pidfd of it; -1 = there is none */
+};
+
 /* Inside the child; all return -errno with the error set. */
 int native_mounts(const struct plan *plan, struct error *e) NODISCARD;
 /* Limits: before the mounts; and after them, before privileges are dropped. NULL = none. */
 int native_limits_begin(const struct sandbox_limits *l, struct error *e) NODISCARD;
-int native_limits_enter(const struct sandbox_limits *l, int control, int errors, struct error *e)
-	NODISCARD;
+int native_limits_enter(const struct plan *plan, const struct sandbox_limits *l, int control,
+			int errors, struct error *e) NODISCARD;
 int native_landlock(const struct plan *plan, struct error *e) NODISCARD;
-int native_init(const struct plan *plan, const struct sandbox_command *cmd, int control, int errors,
-		mode_t mask, struct error *e);
+/* All Landlock rights to change files that this ABI knows. */
+uint64_t native_write_rights(int abi);
+int native_drop_privileges(const struct plan *plan, struct error *e) NODISCARD;
+int native_init(const struct plan *plan, const struct sandbox_command *cmd,
+		const struct init_sockets *sockets, mode_t mask, struct error *e);
 _Noreturn void native_exec(const struct plan *plan, const struct sandbox_command *cmd, int errors,
-			   mode_t mask);
+			   int listener, mode_t mask);
 
+void native_properties(struct arena *a, const struct plan_facts *facts, struct properties *ret);
 int native_probe(struct arena *a, struct properties *ret, struct error *e) NODISCARD;
 
+/* A reason, known without trying, why namespaces may be refused. */
+bool native_is_doubtful(void);
 /* Why namespaces cannot be made here, and what mends it; err is clone3's errno. */
 int native_refused(int err, struct error *e);

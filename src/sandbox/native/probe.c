@@ -43,19 +43,39 @@ struct diagnosis {
 
 static bool in_container(void)
 {
-	return access("/.dockerenv", F_OK) == 0 || access("/run/.containerenv", F_OK) == 0;
+	return access("/.dockerenv", F_OK) == 0 || access("/run/.containerenv", F_OK) == 0 ||
+	       access("/var/run/secrets/kubernetes.io", F_OK) == 0;
+}
+
+#define CONTAINER_FLAGS                                                                            \
+	"start the container with --security-opt seccomp=unconfined --security-opt "               \
+	"apparmor=unconfined --security-opt systempaths=unconfined (docker, podman), or with "     \
+	"securityContext: {seccompProfile: {type: Unconfined}, procMount: Unmasked} (kubernetes)"
+
+static bool is_filtered(void)
+{
+	_cleanup_free_ char *status = NULL;
+
+	return fd_read_file(AT_FDCWD, "/proc/self/status", 1 << 16, &status, NULL) == 0 &&
+	       strstr(status, "\nSeccomp:\t2\n");
+}
+
+bool native_is_doubtful(void)
+{
+	return geteuid() != 0 &&
+	       knob("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") == 1;
 }
 
 /* Why user namespaces are refused here. */
 static struct diagnosis diagnose(int err)
 {
-	if (getenv("AMBIT"))
+	if (getenv("AMBIT") && is_filtered())
 		return (struct diagnosis){
 			"this is already inside an ambit sandbox, which allows no "
 			"namespaces of its own",
 			"run the command directly: the outer sandbox still holds"
 		};
-	if (knob("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") == 1 && geteuid() != 0)
+	if (native_is_doubtful())
 		return (struct diagnosis){
 			"AppArmor restricts unprivileged user namespaces "
 			"(kernel.apparmor_restrict_unprivileged_userns=1)",
@@ -69,10 +89,16 @@ static struct diagnosis diagnose(int err)
 		return (struct diagnosis){ "the limit on user namespaces is reached "
 					   "(user.max_user_namespaces)",
 					   "sudo sysctl user.max_user_namespaces=15000" };
-	if (err == ENOSYS || in_container())
-		return (struct diagnosis){ "the container's seccomp filter refuses new namespaces",
-					   "start the container with --security-opt "
-					   "seccomp=unconfined (docker, podman)" };
+	if (in_container())
+		return (struct diagnosis){ is_filtered() ? "the container's seccomp filter or "
+							   "AppArmor profile refuses new "
+							   "namespaces"
+							 : "the container refuses new namespaces",
+					   CONTAINER_FLAGS };
+	if (err == ENOSYS || is_filtered())
+		return (struct diagnosis){ "a seccomp filter around this process refuses new "
+					   "namespaces",
+					   CONTAINER_FLAGS };
 	return (struct diagnosis){ "the kernel refuses new user namespaces here", NULL };
 }
 
@@ -178,88 +204,125 @@ static int probe_steps(int *results)
 	return n == (ssize_t)(STEP_COUNT * sizeof(*results)) ? 0 : -EIO;
 }
 
-static void add(struct arena *a, struct properties *ps, const char *name, int err,
-		const char *mechanism, struct diagnosis missing)
+/* The properties in their order, with what holds them and which step of the probe shows it. */
+static const struct row {
+	const char *name, *mechanism;
+	int step; /* STEP_COUNT: by the kernel's Landlock alone */
+	int abi;
+	const char *missing, *remedy; /* where the usual diagnosis does not explain it */
+} rows[] = {
+	{ "user-namespaces", "user namespace, no capabilities", STEP_USER, 0, NULL, NULL },
+	{ "files", "mount namespace, read-only tree", STEP_MOUNT, 0, NULL, NULL },
+	{ "attributes", "mount namespace, read-only tree", STEP_MOUNT, 0, NULL, NULL },
+	{ "hidden", "mount namespace, covered places", STEP_MOUNT, 0, NULL, NULL },
+	{ "processes", "pid namespace, own /proc", STEP_PROC, 0,
+	  "parts of /proc are masked here, as in a container",
+	  "start the container with --security-opt systempaths=unconfined, or set "
+	  "enableWeakerNestedSandbox" },
+	{ "devices", "private /dev", STEP_DEV, 0, NULL, NULL },
+	{ "network", "network namespace", STEP_NET, 0, NULL, NULL },
+	{ "egress", NULL, STEP_NOTIFY, 0, "another sandbox watches the calls already", NULL },
+	{ "ipc", "ipc, uts and cgroup namespaces", STEP_OTHER, 0, NULL, NULL },
+	{ "landlock", "Landlock", STEP_COUNT, 1,
+	  "the kernel has no Landlock (or it is not enabled)",
+	  "add landlock to the kernel's lsm= parameter" },
+	{ "signal-scope", "Landlock scopes", STEP_COUNT, 6,
+	  "needs Landlock ABI 6 (kernel 6.12); the pid namespace still hides other processes",
+	  NULL },
+	{ "seccomp", "system call filter", STEP_SECCOMP, 0, NULL, NULL },
+	{ "names", "broker: Landlock and system call notification", STEP_NOTIFY, 1,
+	  "the kernel has no Landlock: only names that exist at the top of writable directories "
+	  "could be held (--fallback warn)",
+	  "add landlock to the kernel's lsm= parameter" },
+};
+
+/* What the broker needs, and what is less than it wants. */
+static void explain_names(struct arena *a, const struct plan_facts *facts, int err,
+			  struct property *p)
 {
-	struct property *p = ARENA_PUSH(a, ps->v, ps->n);
-
-	p->name = name;
-	p->enforced = err == 0;
-	p->mechanism = mechanism;
-	if (err) {
-		p->missing = missing.cause ? missing.cause : arena_strdup(a, strerror(err));
-		p->remedy = missing.remedy;
-	}
-}
-
-static void add_landlock(struct arena *a, struct properties *ps)
-{
-	int abi = sys_landlock_abi();
-	struct diagnosis none = { "the kernel has no Landlock (or it is not enabled)",
-				  "add landlock to the kernel's lsm= parameter" };
-	struct diagnosis old = {
-		"needs Landlock ABI 6 (kernel 6.12); the pid namespace still hides "
-		"other processes",
-		NULL
-	};
-
-	add(a, ps, "landlock", abi ? 0 : ENOSYS,
-	    abi ? arena_printf(a, "Landlock ABI %d", abi) : "Landlock", none);
-	add(a, ps, "signal-scope", abi >= 6 ? 0 : ENOSYS, "Landlock scopes", old);
+	if (p->enforced && (facts->landlock_abi < 3 || !facts->wait_killable))
+		p->missing = arena_printf(
+			a, "%s%s%s",
+			facts->landlock_abi < 3
+				? "openat2(2) does not exist inside (Landlock before ABI 3)"
+				: "",
+			facts->landlock_abi < 3 && !facts->wait_killable ? "; " : "",
+			facts->wait_killable
+				? ""
+				: "signals may interrupt brokered calls (before Linux 5.19)");
+	if (p->enforced || facts->landlock_abi == 0)
+		return;
+	p->remedy = NULL;
+	p->missing = err == EBUSY
+			     ? "another sandbox or container runtime around this one watches the "
+			       "system calls already, and the kernel allows one"
+			     : "the kernel cannot send system calls to a broker (before Linux 5.5)";
 }
 
 /* By which of the ways, best first; the kernel need not have all of it. */
-static void add_egress(struct arena *a, struct properties *ps, const int *results,
-		       struct diagnosis d)
+static const char *egress_means(struct arena *a, int capture)
 {
-	bool captured = results[STEP_CAPTURE] == 0;
-	const char *how =
-		captured ? "all addresses local, nftables tproxy, supervised connect"
-			 : arena_printf(a,
-					"supervised connect alone (nftables tproxy: %s), so that "
-					"only programs that call connect(2) get through",
-					strerror(results[STEP_CAPTURE]));
-
-	if (!d.cause && results[STEP_NOTIFY])
-		d = (struct diagnosis){ "another sandbox watches the calls already", NULL };
-	add(a, ps, "egress", results[STEP_NET] ? results[STEP_NET] : results[STEP_NOTIFY], how, d);
+	return capture ? arena_printf(a,
+				      "supervised connect alone (nftables tproxy: %s), so that "
+				      "only programs that call connect(2) get through",
+				      strerror(capture))
+		       : "all addresses local, nftables tproxy, supervised connect";
 }
 
-/* What the broker needs, and what is less than it wants. */
-static void add_names(struct arena *a, struct properties *ps, int err)
+/* What is held, by what the steps gave: 0 or an errno each. */
+static void judge(struct arena *a, const struct plan_facts *facts, const int *results,
+		  struct diagnosis d, struct properties *ret)
 {
-	int abi = sys_landlock_abi();
-	bool killable =
-		sys_seccomp_knows(SYS_SECCOMP_NEW_LISTENER | SYS_SECCOMP_WAIT_KILLABLE_RECV);
-	struct diagnosis d = { "the kernel cannot send system calls to a broker (before Linux 5.5)",
-			       NULL };
+	*ret = (struct properties){ 0 };
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		const struct row *r = &rows[i];
+		struct property *p = ARENA_PUSH(a, ret->v, ret->n);
+		int err = r->step == STEP_COUNT ? 0 : results[r->step];
 
-	if (!abi) {
-		err = ENOSYS;
-		d.cause =
-			"the kernel has no Landlock: only names that exist at the top of writable "
-			"directories could be held (--fallback warn)";
-		d.remedy = "add landlock to the kernel's lsm= parameter";
-	} else if (err == EBUSY) {
-		d.cause = "another sandbox or container runtime around this one watches the system "
-			  "calls already, and the kernel allows one";
+		if (facts->landlock_abi < r->abi)
+			err = ENOSYS;
+		p->name = r->name;
+		p->mechanism = strcmp(r->name, "landlock") == 0
+				       ? arena_printf(a, "Landlock ABI %d", facts->landlock_abi)
+			       : strcmp(r->name, "egress") == 0
+				       ? egress_means(a, results[STEP_CAPTURE])
+				       : r->mechanism;
+		if (strcmp(r->name, "egress") == 0 && results[STEP_NET])
+			err = results[STEP_NET];
+		p->enforced = err == 0;
+		if (err == 0 && strcmp(r->name, "names") == 0)
+			explain_names(a, facts, 0, p);
+		if (err == 0)
+			continue;
+		/* that there are no namespaces explains everything that needs them */
+		if (d.cause && (r->step <= STEP_OTHER || results[STEP_NET])) {
+			p->missing = d.cause;
+			p->remedy = d.remedy;
+		} else {
+			p->missing = r->missing ? r->missing : arena_strdup(a, strerror(err));
+			p->remedy = r->remedy;
+			if (strcmp(r->name, "names") == 0)
+				explain_names(a, facts, err, p);
+		}
 	}
-	add(a, ps, "names", err, "broker: Landlock and system call notification", d);
-	if (!err && (abi < 3 || !killable))
-		ps->v[ps->n - 1].missing = arena_printf(
-			a, "%s%s%s",
-			abi < 3 ? "openat2(2) does not exist inside (Landlock before ABI 3)" : "",
-			abi < 3 && !killable ? "; " : "",
-			killable ? "" : "signals may interrupt brokered calls (before Linux 5.19)");
+}
+
+void native_properties(struct arena *a, const struct plan_facts *facts, struct properties *ret)
+{
+	const int results[STEP_COUNT] = { [STEP_PROC] = facts->weaker_proc ? EPERM : 0 };
+
+	judge(a, facts, results, (struct diagnosis){ NULL, NULL }, ret);
 }
 
 int native_probe(struct arena *a, struct properties *ret, struct error *e)
 {
 	int results[STEP_COUNT] = { 0 };
 	int r = probe_steps(results);
+	struct plan_facts facts;
 	struct diagnosis d = { NULL, NULL };
 
-	*ret = (struct properties){ 0 };
+	(void)e;
+	plan_gather_facts(a, NULL, &facts);
 	if (r < 0 || results[STEP_USER]) {
 		int err = r < 0 ? -r : results[STEP_USER];
 
@@ -268,21 +331,6 @@ int native_probe(struct arena *a, struct properties *ret, struct error *e)
 			results[i] = err;
 		results[STEP_SECCOMP] = results[STEP_NOTIFY] = 0;
 	}
-	add(a, ret, "user-namespaces", results[STEP_USER], "user namespace, no capabilities", d);
-	add(a, ret, "files", results[STEP_MOUNT], "mount namespace, read-only tree", d);
-	add(a, ret, "processes", results[STEP_PROC], "pid namespace, own /proc",
-	    d.cause ? d
-		    : (struct diagnosis){ "parts of /proc are masked here, as in a container",
-					  "start the container with --security-opt "
-					  "systempaths=unconfined" });
-	add(a, ret, "devices", results[STEP_DEV], "private /dev", d);
-	add(a, ret, "network", results[STEP_NET], "network namespace", d);
-	add_egress(a, ret, results, d);
-	add(a, ret, "ipc", results[STEP_OTHER], "ipc, uts and cgroup namespaces", d);
-	add_landlock(a, ret);
-	add(a, ret, "seccomp", results[STEP_SECCOMP], "system call filter",
-	    (struct diagnosis){ NULL, NULL });
-	add_names(a, ret, results[STEP_NOTIFY]);
-	(void)e;
+	judge(a, &facts, results, d, ret);
 	return 0;
 }

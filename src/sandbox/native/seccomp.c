@@ -61,8 +61,10 @@ struct range {
 	uint16_t row; /* NO_ROW: the action alone decides */
 };
 
+#define TABLES_MAX 3
+
 struct generator {
-	struct seccomp_rules rules;
+	struct seccomp_rules tables[TABLES_MAX]; /* a later one overrides; rows count through */
 	struct seccomp_options options;
 	struct sock_filter *out; /* filled from out[max - 1] down */
 	size_t max;
@@ -133,6 +135,15 @@ static size_t put_load(struct generator *g, size_t offset)
 
 /* --- rows ------------------------------------------------------------------- */
 
+static const struct seccomp_rule *row_at(const struct generator *g, size_t i)
+{
+	size_t table = 0;
+
+	while (i >= g->tables[table].count)
+		i -= g->tables[table++].count;
+	return &g->tables[table].rows[i];
+}
+
 static bool has_tests(const struct seccomp_rule *rule)
 {
 	return rule->tests[0].mask != 0;
@@ -154,6 +165,8 @@ static uint32_t effective_action(const struct generator *g, const struct seccomp
 					       : SECCOMP_RET_USER_NOTIF;
 	if (rule->action == SECCOMP_MEMFD)
 		return g->options.no_memfd ? SECCOMP_RET_ERRNO | ENOSYS : SECCOMP_RET_ALLOW;
+	if (rule->action == SECCOMP_BROKERED)
+		return g->options.notify ? SECCOMP_RET_ALLOW : SECCOMP_RET_ERRNO | EAFNOSUPPORT;
 	if (rule->action == SECCOMP_WATCH)
 		return g->options.notify && g->options.watch ? SECCOMP_RET_USER_NOTIF
 							     : SECCOMP_RET_ALLOW;
@@ -190,20 +203,20 @@ static size_t put_test(struct generator *g, const struct seccomp_test *test, siz
 /* The rows of one syscall, last one first. */
 static size_t put_rows(struct generator *g, size_t first)
 {
-	const struct seccomp_rule *rows = g->rules.rows;
 	size_t last = first;
 
-	while (has_tests(&rows[last]))
+	while (has_tests(row_at(g, last)))
 		last++;
 
-	size_t otherwise = put_return(g, effective_action(g, &rows[last]));
+	size_t otherwise = put_return(g, effective_action(g, row_at(g, last)));
 
 	for (size_t i = last; i-- > first;) {
-		size_t yes = put_return(g, effective_action(g, &rows[i]));
+		const struct seccomp_rule *row = row_at(g, i);
+		size_t yes = put_return(g, effective_action(g, row));
 
 		for (size_t t = SECCOMP_TESTS_MAX; t-- > 0;)
-			if (rows[i].tests[t].mask)
-				yes = put_test(g, &rows[i].tests[t], yes, otherwise);
+			if (row->tests[t].mask)
+				yes = put_test(g, &row->tests[t], yes, otherwise);
 		otherwise = yes;
 	}
 	return otherwise;
@@ -211,25 +224,40 @@ static size_t put_rows(struct generator *g, size_t first)
 
 /* --- ranges ----------------------------------------------------------------- */
 
-static int index_rows(struct generator *g, enum seccomp_arch arch, struct error *e)
+/* The rows of one table, of which `before` others count ahead. */
+static int index_table(struct generator *g, const struct seccomp_rules *table, size_t before,
+		       enum seccomp_arch arch, struct error *e)
 {
-	const struct seccomp_rule *rows = g->rules.rows;
+	const struct seccomp_rule *rows = table->rows;
 
-	memset(g->row_of, 0xff, sizeof(g->row_of)); /* NO_ROW */
-	for (size_t i = 0; i < g->rules.count; i++) {
+	for (size_t i = 0; i < table->count; i++) {
 		bool goes_on = i > 0 && has_tests(&rows[i - 1]);
 		int number = seccomp_call_number(arch, rows[i].call);
 
 		if (goes_on ? rows[i].call != rows[i - 1].call
-			    : number >= 0 && g->row_of[number] != NO_ROW)
+			    : number >= 0 && g->row_of[number] != NO_ROW &&
+				      g->row_of[number] >= before)
 			return error_set(e, EINVAL, "seccomp rule %zu is out of place", i);
 		if (!goes_on && number >= 0)
-			g->row_of[number] = (uint16_t)i;
+			g->row_of[number] = (uint16_t)(before + i);
 	}
-	if (g->rules.count >= NO_ROW ||
-	    (g->rules.count > 0 && has_tests(&rows[g->rules.count - 1])))
+	if (before + table->count >= NO_ROW ||
+	    (table->count > 0 && has_tests(&rows[table->count - 1])))
 		return error_set(e, EINVAL, "seccomp rules have no end");
 	return 0;
+}
+
+static int index_rows(struct generator *g, enum seccomp_arch arch, struct error *e)
+{
+	size_t before = 0;
+	int r = 0;
+
+	memset(g->row_of, 0xff, sizeof(g->row_of)); /* NO_ROW */
+	for (size_t i = 0; i < TABLES_MAX && r == 0; i++) {
+		r = index_table(g, &g->tables[i], before, arch, e);
+		before += g->tables[i].count;
+	}
+	return r;
 }
 
 /* Tests that all lead to the same action are none: without a broker openat() is free. */
@@ -240,9 +268,9 @@ static struct range range_of(const struct generator *g, uint32_t number)
 
 	if (row == NO_ROW)
 		return range;
-	range.action = effective_action(g, &g->rules.rows[row]);
-	for (size_t i = row; has_tests(&g->rules.rows[i]); i++)
-		if (effective_action(g, &g->rules.rows[i + 1]) != range.action)
+	range.action = effective_action(g, row_at(g, row));
+	for (size_t i = row; has_tests(row_at(g, i)); i++)
+		if (effective_action(g, row_at(g, i + 1)) != range.action)
 			range.row = (uint16_t)row;
 	return range;
 }
@@ -285,13 +313,18 @@ int seccomp_compile(enum seccomp_arch arch, struct seccomp_rules rules,
 		    struct error *e)
 {
 	struct generator g = {
-		.rules = rules,
+		.tables = { rules },
 		.options = options ? *options : SECCOMP_OPTIONS_DEFAULT,
 		.out = out,
 		.max = max,
 	};
-	int r = index_rows(&g, arch, e);
+	int r;
 
+	if (g.options.bare)
+		g.tables[1] = seccomp_bare_file_rules();
+	if (g.options.bare && g.options.no_network)
+		g.tables[2] = seccomp_bare_network_rules();
+	r = index_rows(&g, arch, e);
 	if (r < 0)
 		return r;
 	find_ranges(&g);

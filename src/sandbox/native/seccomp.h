@@ -43,6 +43,9 @@ enum seccomp_group {
 	GROUP_TERMINAL,
 	GROUP_HARDENING,
 	GROUP_FAMILIES, /* of sockets */
+	GROUP_ATTRIBUTES, /* of files, by ioctl */
+	GROUP_SHARED_IPC, /* where there is no ipc namespace */
+	GROUP_OTHERS, /* processes that may not be the sandbox's */
 	GROUP_MOUNTS,
 	GROUP_NAMESPACES,
 	GROUP_OPAQUE, /* the filter cannot see what they would do */
@@ -66,7 +69,7 @@ struct seccomp_test {
 	uint8_t arg;
 };
 
-#define SECCOMP_TESTS_MAX 2
+#define SECCOMP_TESTS_MAX 3
 
 /* Not an action of the kernel's: SECCOMP_RET_USER_NOTIF with `watch`, else SECCOMP_RET_ALLOW. */
 #define SECCOMP_WATCH 0x7fffffffu
@@ -80,6 +83,8 @@ struct seccomp_test {
 #define SECCOMP_OPENAT2 0x7ffffffau
 /* The same: ENOSYS where memory must be seen to be limited, else SECCOMP_RET_ALLOW. */
 #define SECCOMP_MEMFD 0x7ffffffbu
+/* The same: SECCOMP_RET_ALLOW where there is a broker, else EAFNOSUPPORT. */
+#define SECCOMP_BROKERED 0x7ffffffau
 
 /*
  * The rows of one syscall stand together; the first whose tests all hold decides, and the
@@ -106,6 +111,8 @@ struct seccomp_options {
 	bool no_openat2; /* its flags can change after the broker looked at them */
 	bool no_memfd; /* memory must be in processes or in files */
 	bool pinned; /* the command may not choose its processors */
+	bool bare; /* there are no namespaces: seccomp_bare.c */
+	bool no_network; /* with `bare`: no connection leaves but by the broker */
 	bool allow_ptrace; /* GROUP_TRACE: tracing and reading each other, within the sandbox */
 };
 
@@ -115,6 +122,9 @@ struct seccomp_options {
 #define SECCOMP_FILTER_MAX 512
 
 struct seccomp_rules seccomp_builtin_rules(void);
+/* In place of the rules for the same calls, with `bare` and with `no_network`. */
+struct seccomp_rules seccomp_bare_file_rules(void);
+struct seccomp_rules seccomp_bare_network_rules(void);
 
 /* Why a group is excluded, in words for a user; NULL for the groups that are not. */
 const char *seccomp_group_reason(enum seccomp_group group);

@@ -24,48 +24,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
-#include "sandbox/native/seccomp.h"
-
-/*
- * Tests. Arguments that the kernel declares as int, unsigned int or umode_t are compared in
- * their low 32 bits only, because it does not see the others: INT. Those it takes as long are
- * compared in full: LONG.
- */
-#define INT_IS(n, is)                                                                              \
-	{                                                                                          \
-		.arg = (n), .mask = UINT32_MAX, .value = (uint32_t)(is)                            \
-	}
-#define INT_HAS_NONE(n, bits)                                                                      \
-	{                                                                                          \
-		.arg = (n), .mask = (uint32_t)(bits), .value = 0                                   \
-	}
-#define INT_HAS_ALL(n, bits)                                                                       \
-	{                                                                                          \
-		.arg = (n), .mask = (bits), .value = (bits)                                        \
-	}
-/* SOCK_CLOEXEC and SOCK_NONBLOCK are other bits */
-#define INT_TYPE_IS(n, type)                                                                       \
-	{                                                                                          \
-		.arg = (n), .mask = 0xf, .value = (type)                                           \
-	}
-#define LONG_HAS_ONLY(n, bits)                                                                     \
-	{                                                                                          \
-		.arg = (n), .mask = ~(uint64_t)(bits), .value = 0                                  \
-	}
-
-/* Rows. IN is the group of the rows below it. */
-#define ROW(name, verdict, ...)                                                                    \
-	{                                                                                          \
-		.call = CALL_##name, .group = (IN), .action = (verdict), .tests = { __VA_ARGS__ }  \
-	}
-#define ALLOW(name, ...) ROW(name, SECCOMP_RET_ALLOW, __VA_ARGS__)
-#define NOTIFY(name, ...) ROW(name, SECCOMP_RET_USER_NOTIF, __VA_ARGS__)
-#define NO_DATAGRAMS(name, ...) ROW(name, SECCOMP_NO_DATAGRAMS, __VA_ARGS__)
-#define LISTEN(name, ...) ROW(name, SECCOMP_LISTEN, __VA_ARGS__)
-#define WATCH(name, ...) ROW(name, SECCOMP_WATCH, __VA_ARGS__)
-#define MEMFD(name, ...) ROW(name, SECCOMP_MEMFD, __VA_ARGS__)
-#define PINNED(name, ...) ROW(name, SECCOMP_PINNED, __VA_ARGS__)
-#define DENY(name, err, ...) ROW(name, SECCOMP_RET_ERRNO | (err), __VA_ARGS__)
+#include "sandbox/native/seccomp_rows.h"
 
 /* What makes an open one that the broker performs; O_TMPFILE without its O_DIRECTORY. */
 #define WRITE_INTENT (O_ACCMODE | O_CREAT | O_TRUNC | (O_TMPFILE & ~O_DIRECTORY))
@@ -374,6 +333,9 @@ static const char *const reasons[GROUP_COUNT] = {
 	[GROUP_TERMINAL] = "would type into the terminal, or change how the kernel drives it",
 	[GROUP_HARDENING] = "would turn off protections such as address randomisation",
 	[GROUP_FAMILIES] = "only unix, IPv4, IPv6 and netlink route sockets exist in the sandbox",
+	[GROUP_ATTRIBUTES] = "would change attributes of files, wherever they lie",
+	[GROUP_SHARED_IPC] = "without an ipc namespace it is shared with processes outside",
+	[GROUP_OTHERS] = "without a pid namespace it reaches processes outside",
 	[GROUP_MOUNTS] = "would change the mount tree that the policy is made of",
 	[GROUP_NAMESPACES] = "a namespace of its own would give the command capabilities in it",
 	[GROUP_OPAQUE] = "its arguments are in memory, where no filter can check them",

@@ -62,13 +62,14 @@ static int raise_loopback(struct error *e)
 }
 
 /* What the command and init have in common: no way back to any privilege. */
-static int drop_privileges(struct error *e)
+int native_drop_privileges(const struct plan *plan, struct error *e)
 {
 	static const struct rlimit no_core = { 0, 0 };
 	int r;
 
 	r = sys_join_session_keyring();
-	if (r < 0 && r != -ENOSYS && r != -EDQUOT)
+	/* in a sandbox whose filter refuses it, keys cannot be used at all */
+	if (r < 0 && r != -ENOSYS && r != -EDQUOT && !(plan->bare && r == -EPERM))
 		return error_set(e, -r, "cannot make a session keyring: %s", strerror(-r));
 	if (setrlimit(RLIMIT_CORE, &no_core) < 0)
 		return error_set(e, errno, "cannot forbid core dumps: %s", strerror(errno));
@@ -103,8 +104,8 @@ static int set_up(const struct plan *plan, const struct sandbox_limits *limits, 
 		r = error_set(e, errno, "cannot enter %s inside the sandbox: %s", plan->cwd,
 			      strerror(errno));
 	if (r == 0)
-		r = native_limits_enter(limits, control, errors, e);
-	return r == 0 ? drop_privileges(e) : r;
+		r = native_limits_enter(plan, limits, control, errors, e);
+	return r == 0 ? native_drop_privileges(plan, e) : r;
 }
 
 static _Noreturn void child_main(const struct plan *plan, const struct sandbox_command *cmd,
@@ -118,7 +119,10 @@ static _Noreturn void child_main(const struct plan *plan, const struct sandbox_c
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 	r = set_up(plan, cmd->limits, control, errors, &e);
 	if (r == 0)
-		r = native_init(plan, cmd, control, errors, mask, &e);
+		r = native_init(
+			plan, cmd,
+			&(struct init_sockets){ control, errors, .listener = errors, .keeper = -1 },
+			mask, &e);
 	if (r < 0)
 		(void)!send(errors, &e, sizeof(e), MSG_NOSIGNAL);
 	_exit(125);
@@ -174,6 +178,7 @@ static int native_start(const struct plan *plan, const struct sandbox_command *c
 const struct backend backend_native = {
 	.name = "native",
 	.choice = BACKEND_NATIVE,
+	.hold = native_properties,
 	.probe = native_probe,
 	.compile = plan_compile,
 	.start = native_start,

@@ -119,6 +119,11 @@ void call_report_outside(const struct call *c, enum violation_kind kind, const s
 		if (path_within(path, plan->writable[i]))
 			return;
 	}
+	for (size_t i = 0; i < plan->n_grants; i++) {
+		if (plan->grants[i].rights == GRANT_DEVICE &&
+		    strcmp(path, plan->grants[i].path) == 0)
+			return;
+	}
 	policy_decide_path(c->b->policy, ACCESS_WRITE, path, &d);
 	if (d.verdict == VERDICT_ALLOW)
 		return;
@@ -187,19 +192,17 @@ static int keep_ptrace_only(void)
 }
 
 /* Take our place in the sandbox and give up what is not needed there. */
-static int enter(struct broker *b, const struct broker_setup *s)
+static int join(const struct broker_setup *s)
 {
-	int r;
-
 	if (setns(s->user_ns, CLONE_NEWUSER) < 0 || setns(s->mount_ns, CLONE_NEWNS) < 0)
 		return -errno;
-	b->root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (b->root < 0 || fchdir(b->root) < 0)
-		return -errno;
-	/* hold the bulk directories: who replaces one does not get its grant */
-	for (size_t i = 0; i < b->plan->n_bulk; i++)
-		b->bulk[i] = open(b->plan->bulk[i], O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	r = keep_ptrace_only();
+	return 0;
+}
+
+static int give_up(const struct broker *b)
+{
+	int r = keep_ptrace_only();
+
 	if (r < 0)
 		return r;
 	/* joining cleared it, so late; the parent may be gone already */
@@ -212,13 +215,37 @@ static int enter(struct broker *b, const struct broker_setup *s)
 	return 0;
 }
 
-static void serve(struct broker *b)
+static int settle(struct broker *b)
+{
+	b->root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (b->root < 0 || fchdir(b->root) < 0)
+		return -errno;
+	/* hold the bulk directories: who replaces one does not get its grant */
+	for (size_t i = 0; i < b->plan->n_bulk; i++)
+		b->bulk[i] = open(b->plan->bulk[i], O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	return 0;
+}
+
+/* False when there is nothing more to serve: everybody inside is gone. */
+static bool wait_for_call(const struct broker *b, int until)
+{
+	struct pollfd fds[] = { { .fd = b->listener, .events = POLLIN },
+				{ .fd = until, .events = POLLIN } };
+
+	if (until < 0)
+		return true; /* the ioctl waits; the end of the supervisor is ours */
+	while (poll(fds, ARRAY_LEN(fds), -1) < 0 && errno == EINTR)
+		;
+	return !fds[1].revents && !(fds[0].revents & (POLLHUP | POLLERR));
+}
+
+static void serve(struct broker *b, int until)
 {
 	struct seccomp_notif n;
 	struct seccomp_notif_resp resp;
 	struct pollfd ready = { .fd = b->listener, .events = POLLIN };
 
-	for (;;) {
+	while (wait_for_call(b, until)) {
 		struct call c = { .b = b, .n = &n, .args = (const uint64_t *)n.data.args };
 		int answer;
 
@@ -250,11 +277,10 @@ static void serve(struct broker *b)
 }
 
 /* The supervisor's other descriptors are not the broker's: init's, the proxy's, its listeners. */
-static void close_others(const struct broker_setup *s)
+static void close_others(const struct broker_setup *s, int until)
 {
-	const int keep[] = {
-		s->listener, s->user_ns, s->mount_ns, s->reports, s->lock, s->inquiries
-	};
+	const int keep[] = { s->listener, s->user_ns,   s->mount_ns, s->reports,
+			     s->lock,     s->inquiries, until };
 	unsigned from = STDERR_FILENO + 1;
 
 	for (;;) {
@@ -273,62 +299,88 @@ static void close_others(const struct broker_setup *s)
 	(void)sys_close_range(from, ~0u, 0);
 }
 
-static _Noreturn void broker_main(const struct broker_setup *s, pid_t supervisor, mode_t mask)
+static void fill(struct broker *b, const struct broker_setup *s, struct arena *a)
 {
-	struct arena *a = arena_new();
-	struct broker b = {
+	const struct timeval patience = { .tv_sec = REPORT_PATIENCE_S };
+	mode_t mask = umask(0); /* the command's is the same */
+
+	(void)umask(mask);
+	*b = (struct broker){
 		.policy = s->policy,
 		.plan = s->plan,
 		.guard = guard_new(a, s->policy),
 		.initial_umask = mask,
 		.own_umask = mask,
-		.supervisor = supervisor,
+		.listener = s->listener,
+		.reports = s->reports,
+		.performed = s->performed,
+		.inquiries_fd = s->inquiries,
+		.redirects = s->redirects,
+		.learns = s->learns,
+		.asks = s->asks,
+		.lock = s->lock,
 	};
-	const struct rlimit no_core = { 0, 0 };
-	const struct timeval patience = { .tv_sec = REPORT_PATIENCE_S };
+	b->inquiries = inquiries_new(b);
+	b->proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	tasks_start(&b->tasks);
+	b->later = arena_array(a, LATER_MAX, sizeof(*b->later));
+	b->before = arena_array(a, BEFORE_MAX, sizeof(*b->before));
+	b->bulk = arena_alloc(a, (s->plan->n_bulk + 1) * sizeof(*b->bulk));
+	(void)setsockopt(b->reports, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+}
+
+/* Wake the caller on this CPU: three times faster where the kernel has it (6.6). */
+static void prefer_sync_wake(const struct broker *b)
+{
 	uint64_t sync = NOTIF_FD_SYNC_WAKE_UP;
 
-	close_others(s);
+	(void)ioctl(b->listener, SECCOMP_IOCTL_NOTIF_SET_FLAGS, sync);
+}
+
+void broker_serve(const struct broker_setup *s, int until)
+{
+	_cleanup_arena_ struct arena *a = arena_new();
+	struct broker b;
+
+	close_others(s, until);
 	(void)prctl(PR_SET_NAME, "ambit-broker", 0, 0, 0);
-	b.proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	b.listener = s->listener;
-	b.reports = s->reports;
-	b.performed = s->performed;
-	b.inquiries_fd = s->inquiries;
-	b.redirects = s->redirects;
-	b.learns = s->learns;
-	b.inquiries = inquiries_new(&b);
-	b.lock = s->lock;
-	b.asks = s->asks;
-	tasks_start(&b.tasks);
-	b.later = arena_array(a, LATER_MAX, sizeof(*b.later));
-	b.before = arena_array(a, BEFORE_MAX, sizeof(*b.before));
-	b.bulk = arena_alloc(a, (s->plan->n_bulk + 1) * sizeof(*b.bulk));
+	fill(&b, s, a);
+	if (b.proc < 0 || settle(&b) < 0)
+		_exit(125);
+	prefer_sync_wake(&b);
+	serve(&b, until);
+}
+
+static _Noreturn void broker_main(const struct broker_setup *s, pid_t supervisor)
+{
+	struct arena *a = arena_new();
+	const struct rlimit no_core = { 0, 0 };
+	struct broker b;
+
+	close_others(s, -1);
+	(void)prctl(PR_SET_NAME, "ambit-broker", 0, 0, 0);
+	fill(&b, s, a);
+	b.supervisor = supervisor;
 	/* a stop key at the terminal must not stop us with the lock in our hands */
 	(void)setpgid(0, 0);
 	(void)setrlimit(RLIMIT_CORE, &no_core);
-	(void)setsockopt(b.reports, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
 	if (b.proc < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || getppid() != supervisor)
 		_exit(125);
-	if (enter(&b, s) < 0)
+	if (join(s) < 0 || settle(&b) < 0 || give_up(&b) < 0)
 		_exit(125); /* the supervisor sees its end of `reports` close and ends the run */
-	/* wake the caller on this CPU: three times faster where the kernel has it (6.6) */
-	(void)ioctl(b.listener, SECCOMP_IOCTL_NOTIF_SET_FLAGS, sync);
-	serve(&b);
+	prefer_sync_wake(&b);
+	serve(&b, -1);
 	_exit(0);
 }
 
 int broker_start(const struct broker_setup *setup, pid_t *ret_pid, struct error *e)
 {
-	mode_t mask = umask(0);
-	pid_t supervisor = getpid(), pid;
+	pid_t supervisor = getpid(), pid = fork();
 
-	(void)umask(mask);
-	pid = fork();
 	if (pid < 0)
 		return error_set(e, errno, "cannot start the broker: %s", strerror(errno));
 	if (pid == 0)
-		broker_main(setup, supervisor, mask);
+		broker_main(setup, supervisor);
 	*ret_pid = pid;
 	return 0;
 }

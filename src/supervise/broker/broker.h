@@ -89,5 +89,14 @@ struct violation_reply {
 	int32_t answer; /* enum violation_answer */
 };
 
+/* The file that all brokers of a user lock; -1 and errno. */
+int broker_open_lock(const struct policy *p);
+
+/*
+ * Serve in this process, which is the sandbox's keeper (sandbox/landlock), until the pidfd
+ * `until` is readable or nobody is left. All other descriptors above 2 are closed.
+ */
+void broker_serve(const struct broker_setup *setup, int until);
+
 /* Start the broker process. The listener stays open here: close it after the call. */
 int broker_start(const struct broker_setup *setup, pid_t *ret_pid, struct error *e) NODISCARD;

@@ -25,7 +25,7 @@
 #include "base/fd.h"
 #include "base/sys.h"
 #include "policy/match_name.h"
-#include "supervise/broker/internal.h"
+#include "supervise/broker/connect.h"
 
 #ifndef RENAME_EXCHANGE
 #define RENAME_EXCHANGE 2
@@ -77,12 +77,18 @@ int call_judge(const struct call *c, const struct place *p, enum guard_op op, bo
 		.directory = directory,
 		.creates = kind == VIOLATION_CREATE,
 	};
+	char path[PLACE_TEXT_MAX];
 
 	if (p->relayed) {
 		*ret = (struct guard_answer){ .allowed = true };
 		return 0;
 	}
+	place_text(p, path);
 	guard_ask(c->b->guard, &q, ret);
+	if (ret->allowed && bare_is_read_only(c->b, path)) {
+		ret->allowed = false;
+		ret->reason = "a protected name leads here";
+	}
 	if (ret->allowed && ret->way == GUARD_BIRTH) {
 		const char *reason = guard_check_birth(c->b->guard, &q);
 
@@ -90,6 +96,11 @@ int call_judge(const struct call *c, const struct place *p, enum guard_op op, bo
 			ret->allowed = false;
 			ret->reason = reason;
 		}
+	}
+	place_text(p, path);
+	if (ret->allowed && bare_is_read_only(c->b, path)) {
+		ret->allowed = false;
+		ret->reason = "a protected name leads here";
 	}
 	if (ret->allowed)
 		call_note_used(c, p);
@@ -216,45 +227,48 @@ static int do_symlink(struct call *c, uint64_t target, int dirfd, uint64_t addre
 	return symlinkat(text, p.parent, p.name) < 0 ? -errno : 0;
 }
 
+int call_bind_at(struct call *c, const struct place *p, int sock)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	struct guard_answer why;
+	int r = call_ask(c, p, GUARD_MAKE_OTHER, false, VIOLATION_CREATE, &why);
+
+	if (r < 0)
+		return r;
+	if (strlen(p->name) >= sizeof(addr.sun_path))
+		return -ENAMETOOLONG;
+	memcpy(addr.sun_path, p->name, strlen(p->name));
+	call_adopt_umask(c);
+	if (fchdir(p->parent) < 0)
+		return -errno;
+	r = bind(sock, (const struct sockaddr *)&addr, sizeof(addr)) < 0 ? -errno : 0;
+	if (r == 0)
+		guard_note_directory(c->b->guard, p->parent, p->name); /* may be connected to */
+	if (fchdir(c->b->root) < 0)
+		abort(); /* never go on from a place of the command's choice */
+	return r;
+}
+
 static int do_bind(struct call *c)
 {
 	_cleanup_place_ struct place p = PLACE_INIT;
 	_cleanup_fd_ int sock = -1;
-	struct sockaddr_un addr = { 0 };
-	struct guard_answer why;
-	char path[sizeof(addr.sun_path) + 1] = { 0 };
-	size_t len = c->args[2] < sizeof(addr) ? (size_t)c->args[2] : sizeof(addr);
+	struct address to;
+	char path[sizeof(to.u.local.sun_path) + 1] = { 0 };
 	int r = c->b->plan->no_listen ? broker_bind_port(c) : ANSWER_CONTINUE;
 
 	if (r != ANSWER_CONTINUE)
 		return r;
-	if (len <= offsetof(struct sockaddr_un, sun_path) ||
-	    call_read(c, c->args[1], &addr, len) < 0 || addr.sun_family != AF_UNIX ||
-	    !addr.sun_path[0])
+	r = call_read_address(c, &to);
+	if (r < 0 || to.len <= offsetof(struct sockaddr_un, sun_path) ||
+	    to.u.any.sa_family != AF_UNIX || !to.u.local.sun_path[0])
 		return ANSWER_CONTINUE; /* other families and abstract names are no files */
-	memcpy(path, addr.sun_path, sizeof(addr.sun_path));
+	memcpy(path, to.u.local.sun_path, sizeof(to.u.local.sun_path));
 	r = call_resolve(c, AT_FDCWD, path, 0, &p);
 	if (r < 0 || !p.root || p.slash || (place_is_special(&p) && call_alone(c, &p) < 0))
 		return ANSWER_CONTINUE;
-	r = call_ask(c, &p, GUARD_MAKE_OTHER, false, VIOLATION_CREATE, &why);
-	if (r < 0)
-		return r;
 	sock = call_take_fd(c, (int)c->args[0]);
-	if (sock < 0)
-		return sock;
-	if (strlen(p.name) >= sizeof(addr.sun_path))
-		return -ENAMETOOLONG;
-	memset(addr.sun_path, 0, sizeof(addr.sun_path));
-	memcpy(addr.sun_path, p.name, strlen(p.name));
-	call_adopt_umask(c);
-	if (fchdir(p.parent) < 0)
-		return -errno;
-	r = bind(sock, (const struct sockaddr *)&addr, sizeof(addr)) < 0 ? -errno : 0;
-	if (r == 0)
-		guard_note_directory(c->b->guard, p.parent, p.name); /* may be connected to */
-	if (fchdir(c->b->root) < 0)
-		abort(); /* never go on from a place of the command's choice */
-	return r;
+	return sock < 0 ? sock : call_bind_at(c, &p, sock);
 }
 
 /* ---- links and renames ---- */
@@ -299,6 +313,19 @@ static int link_open_file(struct call *c, int number, int dirfd, uint64_t addres
 	return linkat(c->b->proc, link, to.parent, to.name, AT_SYMLINK_FOLLOW) < 0 ? -errno : 0;
 }
 
+/* What mounts would do to a rename or link, where there are none: 0 or -errno. */
+static int check_mounts(const struct call *c, const struct place *from, const struct place *to,
+			bool moves)
+{
+	char old[PLACE_TEXT_MAX], new[PLACE_TEXT_MAX];
+
+	place_text(from, old);
+	place_text(to, new);
+	if (moves && (bare_is_kept(c->b, old) || bare_is_kept(c->b, new)))
+		return -EBUSY;
+	return bare_is_apart(c->b, old, new) ? -EXDEV : 0;
+}
+
 /* Both ends were resolved and at least one is guarded. */
 static int link_guarded(struct call *c, struct place *from, struct place *to)
 {
@@ -316,6 +343,8 @@ static int link_guarded(struct call *c, struct place *from, struct place *to)
 		r = call_ask(c, from, GUARD_WRITE, false, VIOLATION_WRITE, &why);
 	if (r == 0 && to->root)
 		r = call_ask(c, to, GUARD_MAKE_OTHER, may_hold_names(from), VIOLATION_CREATE, &why);
+	if (r == 0)
+		r = check_mounts(c, from, to, false);
 	if (r < 0)
 		return r;
 	return linkat(from->parent, from->name, to->parent, to->name, 0) < 0 ? -errno : 0;
@@ -413,6 +442,9 @@ static int rename_guarded(struct call *c, struct place *from, struct place *to, 
 	place_text(to, path);
 	if (directory && guard_was_there(c->b->guard, path) && call_is_tainted(c, from))
 		return -EXDEV;
+	r = check_mounts(c, from, to, true);
+	if (r < 0)
+		return r;
 	call_note_before(c, to);
 	if (from->root && !directory)
 		call_note_removal(c, from);
@@ -575,7 +607,9 @@ int broker_answer(struct call *c)
 
 	if (judges)
 		lock_broker(c->b, LOCK_SH);
-	r = answer(c);
+	r = c->b->plan->bare ? bare_answer(c) : ANSWER_OTHER;
+	if (r == ANSWER_OTHER)
+		r = answer(c);
 	if (r == ANSWER_CONTINUE && c->b->plan->cut_unguarded && may_cut(c))
 		r = -EACCES;
 	if (judges)

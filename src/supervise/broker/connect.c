@@ -173,12 +173,20 @@ static int check_abstract(const struct call *c, const struct address *to)
 	size_t len = to->len - offsetof(struct sockaddr_un, sun_path);
 	char name[sizeof(to->u.local.sun_path) + 1] = { 0 };
 
-	if (c->b->plan->new_net || c->b->policy->network.allow_all_unix_sockets)
+	if ((c->b->plan->new_net && !c->b->plan->bare) ||
+	    c->b->policy->network.allow_all_unix_sockets)
 		return 0;
 	memcpy(name, to->u.local.sun_path, len);
 	name[0] = '@';
 	call_report_unix(c, name);
 	return -EACCES;
+}
+
+/* Without a network namespace of its own, it is up to us that there is no network. */
+static bool is_no_network(const struct call *c, int domain, const struct address *to)
+{
+	return c->b->plan->bare && c->b->plan->new_net && domain != AF_UNIX &&
+	       to->u.any.sa_family != AF_UNSPEC;
 }
 
 /*
@@ -264,7 +272,7 @@ static void tell_unreachable(const struct call *c, int sock, const struct addres
 int broker_connect(struct call *c)
 {
 	_cleanup_fd_ int sock = call_take_fd(c, (int)c->args[0]);
-	struct address to = { 0 };
+	struct address to;
 	int domain = 0, r;
 	bool named;
 
@@ -272,12 +280,9 @@ int broker_connect(struct call *c)
 		return sock;
 	if (getsockopt(sock, SOL_SOCKET, SO_DOMAIN, &domain, &(socklen_t){ sizeof(domain) }) < 0)
 		return -ENOTSOCK;
-	if ((uint32_t)c->args[2] > sizeof(to.u))
-		return -EINVAL;
-	to.len = (socklen_t)c->args[2];
-	r = call_read(c, c->args[1], &to.u, to.len);
+	r = call_read_address(c, &to);
 	if (r < 0)
-		return r == -EFAULT ? r : -EACCES; /* a program that only may be executed */
+		return r;
 	named = domain == AF_UNIX && to.u.any.sa_family == AF_UNIX &&
 		to.len > offsetof(struct sockaddr_un, sun_path);
 	if (named && to.len > sizeof(to.u.local))
@@ -287,7 +292,8 @@ int broker_connect(struct call *c)
 	r = named ? check_abstract(c, &to) : inquire(c, &sock, &to);
 	if (named ? r < 0 : r != ANSWER_CONTINUE)
 		return r;
-	r = connect_address(c->b, c->n->id, &sock, &to);
+	r = is_no_network(c, domain, &to) ? -ENETUNREACH
+					  : connect_address(c->b, c->n->id, &sock, &to);
 	if (r == -ENETUNREACH)
 		tell_unreachable(c, sock, &to);
 	if (r == -ECONNREFUSED && !named)

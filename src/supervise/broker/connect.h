@@ -18,6 +18,9 @@ struct address {
 	socklen_t len;
 };
 
+/* That of connect(2) and bind(2). */
+int call_read_address(const struct call *c, struct address *ret) NODISCARD;
+
 #define ADDRESS_TEXT_MAX (INET6_ADDRSTRLEN + sizeof("[]:65535"))
 
 /* "1.2.3.4:80", "[::1]:80", ADDRESS_TEXT_MAX bytes; only for the internet families. The port. */

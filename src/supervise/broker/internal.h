@@ -6,7 +6,9 @@
 #include <linux/seccomp.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/socket.h>
 #include <sys/types.h>
+#include <sys/un.h>
 
 #include "supervise/broker/broker.h"
 #include "supervise/broker/guard.h"
@@ -95,6 +97,7 @@ struct call {
 /* What to answer: >= 0 result, -errno, or one of these. */
 #define ANSWER_CONTINUE (-4096) /* let the kernel do it */
 #define ANSWER_SENT (-4097) /* answered already, or somebody else will */
+#define ANSWER_OTHER (-4098) /* of bare_answer(): not one of its calls */
 
 /*
  * A path of the command, taken apart: the directory that holds the last
@@ -158,6 +161,8 @@ const char *guarded_root(const struct broker *b, const char *path, bool *ret_rel
 
 /* A copy of a descriptor of the command. */
 int call_take_fd(const struct call *c, int fd);
+/* What it refers to, as a descriptor of ours with O_PATH. */
+int call_open_fd(const struct call *c, int fd);
 /* /proc/self/fd/N, /dev/stdout and the like: the command's own descriptor N, or -1. */
 int call_magic_fd(const struct call *c, const char *path);
 
@@ -208,12 +213,24 @@ void call_move_later(const struct call *c, const struct place *from, const struc
 /* Changes through a descriptor (watch.c). */
 int broker_change_fd(struct call *c);
 
-/* connect(2) to unix sockets (connect.c). */
+/* connect(2) (connect.c). */
 int broker_connect(struct call *c);
 struct inquiries *inquiries_new(struct broker *b);
 /* Only where network.allowLocalBinding is false; ANSWER_CONTINUE: not a matter of ports. */
 int broker_listen(struct call *c);
 int broker_bind_port(struct call *c);
+
+/* Ask, and bind a socket to a file at p. */
+int call_bind_at(struct call *c, const struct place *p, int sock);
+
+/* Where there are no namespaces (bare.c): an answer, or ANSWER_OTHER. */
+int bare_answer(struct call *c);
+/* What the plan's mounts would do, where there are none: false in all other sandboxes. */
+bool bare_is_read_only(const struct broker *b, const char *path);
+/* It may not be removed or moved away, because of what it is or holds. */
+bool bare_is_kept(const struct broker *b, const char *path);
+/* On different mounts. */
+bool bare_is_apart(const struct broker *b, const char *one, const char *other);
 
 /* Calls that are only watched (watch.c). */
 void broker_watch(struct call *c);

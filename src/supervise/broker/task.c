@@ -23,7 +23,7 @@
 
 #include "base/fd.h"
 #include "base/text.h"
-#include "supervise/broker/internal.h"
+#include "supervise/broker/connect.h"
 
 #define PAGE 4096u
 #define STATUS_MAX (1u << 16)
@@ -229,6 +229,31 @@ int call_take_fd(const struct call *c, int fd)
 		return take_from_leader(c, t, fd);
 	r = syscall(SYS_pidfd_getfd, t->pidfd, fd, 0);
 	return r < 0 ? -errno : (int)r;
+}
+
+int call_open_fd(const struct call *c, int fd)
+{
+	const struct task *t = live_task(c);
+	char link[24];
+	int file;
+
+	if (!t)
+		return -ESRCH;
+	(void)snprintf(link, sizeof(link), "fd/%d", fd);
+	file = openat(t->dir, link, O_PATH | O_CLOEXEC);
+	return file >= 0 ? file : errno == ENOENT ? -EBADF : -errno;
+}
+
+int call_read_address(const struct call *c, struct address *ret)
+{
+	int r;
+
+	memset(ret, 0, sizeof(*ret));
+	if ((uint32_t)c->args[2] > sizeof(ret->u))
+		return -EINVAL;
+	ret->len = (socklen_t)c->args[2];
+	r = ret->len ? call_read(c, c->args[1], &ret->u, ret->len) : 0;
+	return r < 0 && r != -EFAULT ? -EACCES : r; /* a program that may only be executed */
 }
 
 /* ---- umask ---- */

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The rules of a plan without namespaces, in place of those for the same calls in
+ * seccomp_rules.c. There the network, the ipc and the pid namespace are the wall, and read-only
+ * mounts; here it is this filter and the broker behind it:
+ *
+ *  - modes, owners, times and attributes of files, which Landlock does not know, go to the
+ *    broker, also by descriptor; what a filter cannot tell apart (ioctl on files) is refused;
+ *  - without a network only TCP sockets exist, and the broker decides on connect() and
+ *    listen(); TCP Fast Open would connect without it;
+ *  - System V ipc and message queues are the host's;
+ *  - limits and priorities can be set for oneself only.
+ */
+#include <errno.h>
+#include <netinet/in.h>
+#include <sys/ioctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+
+#include "sandbox/native/seccomp_rows.h"
+
+#define FAST_OPEN 0x20000000 /* MSG_FASTOPEN */
+#define IOPRIO_OF_PROCESS 1
+
+/* The letter of a request: 'T' is the terminal's (FIONREAD and FIONBIO have it too). */
+#define IOCTL_LETTER 0xff00
+#define LETTER_TERMINAL 0x5400
+#define LETTER_SOCKET 0x8900
+#define CLONE_FILE 0x40049409 /* FICLONE, FICLONERANGE: between open files */
+#define CLONE_RANGE 0x4020940d
+#define GET_FLAGS 0x80086601 /* FS_IOC_GETFLAGS */
+#define GET_ATTRIBUTES 0x801c581f /* FS_IOC_FSGETXATTR */
+#define GET_EXTENTS 0xc020660b /* FS_IOC_FIEMAP */
+
+/* clang-format off */
+static const struct seccomp_rule files[] = {
+#define IN GROUP_PATHS
+	NOTIFY(fchown), NOTIFY(fsetxattr), NOTIFY(fremovexattr), NOTIFY(utimensat),
+	NOTIFY(futimesat),
+#undef IN
+	/* newer than the programs that would need them */
+#define IN GROUP_OPAQUE
+	DENY(setxattrat, ENOSYS), DENY(removexattrat, ENOSYS), DENY(file_setattr, ENOSYS),
+#undef IN
+
+#define IN GROUP_TERMINAL
+	DENY(ioctl, EPERM, INT_IS(1, TIOCSTI)),
+	DENY(ioctl, EPERM, INT_IS(1, TIOCLINUX)),
+	DENY(ioctl, EPERM, INT_IS(1, TIOCSETD)),
+#undef IN
+#define IN GROUP_IO
+	ALLOW(ioctl, INT_MASKED_IS(1, IOCTL_LETTER, LETTER_TERMINAL)),
+	ALLOW(ioctl, INT_MASKED_IS(1, IOCTL_LETTER, LETTER_SOCKET)),
+	ALLOW(ioctl, INT_IS(1, CLONE_FILE)), ALLOW(ioctl, INT_IS(1, CLONE_RANGE)),
+	ALLOW(ioctl, INT_IS(1, GET_FLAGS)), ALLOW(ioctl, INT_IS(1, GET_ATTRIBUTES)),
+	ALLOW(ioctl, INT_IS(1, GET_EXTENTS)),
+#undef IN
+#define IN GROUP_ATTRIBUTES
+	DENY(ioctl, ENOTTY),
+#undef IN
+
+#define IN GROUP_SHARED_IPC
+	DENY(shmget, ENOSYS), DENY(shmat, ENOSYS), DENY(shmdt, ENOSYS), DENY(shmctl, ENOSYS),
+	DENY(semget, ENOSYS), DENY(semop, ENOSYS), DENY(semtimedop, ENOSYS), DENY(semctl, ENOSYS),
+	DENY(msgget, ENOSYS), DENY(msgsnd, ENOSYS), DENY(msgrcv, ENOSYS), DENY(msgctl, ENOSYS),
+	DENY(mq_open, ENOSYS), DENY(mq_unlink, ENOSYS), DENY(mq_timedsend, ENOSYS),
+	DENY(mq_timedreceive, ENOSYS), DENY(mq_notify, ENOSYS), DENY(mq_getsetattr, ENOSYS),
+#undef IN
+
+#define IN GROUP_IDENTITY
+	ALLOW(prlimit64, INT_IS(0, 0)),
+#undef IN
+#define IN GROUP_OTHERS
+	DENY(prlimit64, EPERM),
+#undef IN
+#define IN GROUP_SCHEDULING
+	ALLOW(setpriority, INT_IS(0, PRIO_PROCESS), INT_IS(1, 0)),
+#undef IN
+#define IN GROUP_OTHERS
+	DENY(setpriority, EPERM),
+#undef IN
+#define IN GROUP_SCHEDULING
+	ALLOW(ioprio_set, INT_IS(0, IOPRIO_OF_PROCESS), INT_IS(1, 0)),
+#undef IN
+#define IN GROUP_OTHERS
+	DENY(ioprio_set, EPERM),
+#undef IN
+#define SELF_ONLY(name) ALLOW(name, INT_IS(0, 0)), DENY(name, EPERM)
+#define IN GROUP_OTHERS
+	SELF_ONLY(sched_setaffinity), SELF_ONLY(sched_setparam), SELF_ONLY(sched_setscheduler),
+	SELF_ONLY(sched_setattr),
+#undef IN
+};
+
+#define NO_FAST_OPEN(name, n)                                                                      \
+	DENY(name, EOPNOTSUPP, INT_HAS_ALL(n, FAST_OPEN)), ALLOW(name)
+#define TCP(family)                                                                                \
+	INET(socket, INT_IS(0, family), INT_TYPE_IS(1, SOCK_STREAM), INT_IS(2, 0)),               \
+	INET(socket, INT_IS(0, family), INT_TYPE_IS(1, SOCK_STREAM), INT_IS(2, IPPROTO_TCP))
+
+static const struct seccomp_rule no_network[] = {
+#define IN GROUP_NETWORK
+	NO_DATAGRAMS(socket, INT_IS(0, AF_UNIX), INT_TYPE_IS(1, SOCK_DGRAM)),
+	NO_DATAGRAMS(socket, INT_IS(0, AF_UNIX), INT_TYPE_IS(1, SOCK_RAW)),
+	ALLOW(socket, INT_IS(0, AF_UNIX)),
+	TCP(AF_INET), TCP(AF_INET6),
+#undef IN
+#define IN GROUP_FAMILIES
+	DENY(socket, EAFNOSUPPORT),
+#undef IN
+#define IN GROUP_NETWORK
+	NOTIFY(listen), /* without an address the kernel picks one, open to everybody */
+	NO_FAST_OPEN(sendto, 3), NO_FAST_OPEN(sendmsg, 2), NO_FAST_OPEN(sendmmsg, 3),
+	DENY(setsockopt, EPERM, INT_IS(1, IPPROTO_IP), INT_IS(2, IP_OPTIONS)), /* source routes */
+	ALLOW(setsockopt),
+#undef IN
+};
+/* clang-format on */
+
+struct seccomp_rules seccomp_bare_file_rules(void)
+{
+	return (struct seccomp_rules){ files, ARRAY_LEN(files) };
+}
+
+struct seccomp_rules seccomp_bare_network_rules(void)
+{
+	return (struct seccomp_rules){ no_network, ARRAY_LEN(no_network) };
+}

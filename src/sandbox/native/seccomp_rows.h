@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How the tables of rules are written; included by those two files only. */
+#pragma once
+
+#include <linux/seccomp.h>
+
+#include "sandbox/native/seccomp.h"
+
+/*
+ * Tests. Arguments that the kernel declares as int, unsigned int or umode_t are compared in
+ * their low 32 bits only, because it does not see the others: INT. Those it takes as long are
+ * compared in full: LONG.
+ */
+#define INT_IS(n, is)                                                                              \
+	{                                                                                          \
+		.arg = (n), .mask = UINT32_MAX, .value = (uint32_t)(is)                            \
+	}
+#define INT_HAS_NONE(n, bits)                                                                      \
+	{                                                                                          \
+		.arg = (n), .mask = (uint32_t)(bits), .value = 0                                   \
+	}
+#define INT_HAS_ALL(n, bits)                                                                       \
+	{                                                                                          \
+		.arg = (n), .mask = (bits), .value = (bits)                                        \
+	}
+/* SOCK_CLOEXEC and SOCK_NONBLOCK are other bits */
+#define INT_TYPE_IS(n, type)                                                                       \
+	{                                                                                          \
+		.arg = (n), .mask = 0xf, .value = (type)                                           \
+	}
+#define INT_MASKED_IS(n, bits, is)                                                                 \
+	{                                                                                          \
+		.arg = (n), .mask = (uint32_t)(bits), .value = (uint32_t)(is)                      \
+	}
+#define LONG_HAS_ONLY(n, bits)                                                                     \
+	{                                                                                          \
+		.arg = (n), .mask = ~(uint64_t)(bits), .value = 0                                  \
+	}
+
+/* Rows. IN is the group of the rows below it. */
+#define ROW(name, verdict, ...)                                                                    \
+	{                                                                                          \
+		.call = CALL_##name, .group = (IN), .action = (verdict), .tests = { __VA_ARGS__ }  \
+	}
+#define ALLOW(name, ...) ROW(name, SECCOMP_RET_ALLOW, __VA_ARGS__)
+#define NOTIFY(name, ...) ROW(name, SECCOMP_RET_USER_NOTIF, __VA_ARGS__)
+#define NO_DATAGRAMS(name, ...) ROW(name, SECCOMP_NO_DATAGRAMS, __VA_ARGS__)
+#define LISTEN(name, ...) ROW(name, SECCOMP_LISTEN, __VA_ARGS__)
+#define MEMFD(name, ...) ROW(name, SECCOMP_MEMFD, __VA_ARGS__)
+#define PINNED(name, ...) ROW(name, SECCOMP_PINNED, __VA_ARGS__)
+#define INET(name, ...) ROW(name, SECCOMP_BROKERED, __VA_ARGS__)
+#define WATCH(name, ...) ROW(name, SECCOMP_WATCH, __VA_ARGS__)
+#define DENY(name, err, ...) ROW(name, SECCOMP_RET_ERRNO | (err), __VA_ARGS__)
