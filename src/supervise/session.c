@@ -14,7 +14,7 @@
  * Trust: `reports` and the proxy's records come from processes of ours that handle hostile
  * input; their fields are bounded and are only shown.
  */
-#include "supervise/session.h"
+#include "supervise/session_internal.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -38,50 +38,7 @@
 
 #define TERM_GRACE_MS 2000 /* between SIGTERM and SIGKILL when the time is up */
 
-enum source {
-	SOURCE_ERRORS,
-	SOURCE_CONTROL,
-	SOURCE_REPORTS,
-	SOURCE_EGRESS,
-	SOURCE_LISTENER,
-	SOURCE_LIMITS,
-	SOURCE_INIT,
-	SOURCE_MAX_
-};
-
-struct session {
-	struct session_request req;
-	struct arena *a;
-	const struct plan *plan;
-	const char *command; /* the words, for ignoreViolations */
-	struct backend_decision chosen;
-	struct sandbox_child child;
-	pid_t broker;
-	struct egress *egress; /* the request's, or our own; NULL = none */
-	struct egress_user user; /* at it */
-	struct journal journal;
-	bool logged; /* its start is in the log */
-	bool told; /* that the log cannot be written */
-	int events; /* epoll over the sources */
-	int sources[SOURCE_MAX_]; /* -1 = not, or no longer, watched; owned elsewhere */
-	int listener; /* of the system call filter, until the broker has it */
-	int user_ns, mount_ns; /* for the broker to join */
-	int reports[2]; /* ours, the broker's */
-	int inquiries; /* the broker's end; the other is the proxy's */
-	bool redirects; /* connections get to the proxy by the broker only */
-	bool ended, failed;
-	int status; /* wait status of the command */
-	struct error failure;
-	uint64_t started_ms, deadline_ms; /* deadline 0 = none */
-	uint64_t
-		over_ms; /* nobody is left inside; the proxy is waited for until then; 0 = not yet */
-	struct limits *limits; /* NULL = none, and none to be measured */
-	int limit; /* enum limit that was reached first, -1 = none */
-	bool frozen; /* everything inside is stopped */
-	int frozen_by; /* what stopped the command before that */
-};
-
-static int watch(struct session *s, enum source which, int fd)
+int session_watch(struct session *s, enum source which, int fd)
 {
 	struct epoll_event ev = { .events = EPOLLIN, .data.u32 = which };
 
@@ -155,7 +112,7 @@ static void fail(struct session *s)
 	session_kill(s);
 }
 
-static int fill_setup(struct session *s, struct broker_setup *ret, struct error *e)
+int session_fill_setup(struct session *s, struct broker_setup *ret, struct error *e)
 {
 	*ret = (struct broker_setup){
 		.policy = s->req.policy,
@@ -180,7 +137,7 @@ static int fill_setup(struct session *s, struct broker_setup *ret, struct error 
 static int start_broker(struct session *s)
 {
 	struct broker_setup setup;
-	int r = fill_setup(s, &setup, &s->failure);
+	int r = session_fill_setup(s, &setup, &s->failure);
 
 	if (r < 0)
 		return r;
@@ -189,15 +146,6 @@ static int start_broker(struct session *s)
 	/* from now on the end of file on `reports` means that the broker is gone */
 	fd_close(TAKE_FD(s->reports[1]));
 	return r;
-}
-
-/* In the keeper of a sandbox without namespaces. */
-static void serve_calls(void *ctx, int listener, int until)
-{
-	struct broker_setup *setup = ctx;
-
-	setup->listener = listener;
-	broker_serve(setup, until);
 }
 
 static void note_redirects(struct session *s)
@@ -235,7 +183,7 @@ static int take_broker(struct session *s, int *fds)
 	s->user_ns = TAKE_FD(fds[NATIVE_USER_NS]);
 	s->mount_ns = TAKE_FD(fds[NATIVE_MOUNT_NS]);
 	unwatch(s, SOURCE_ERRORS); /* a failing exec is heard of when init is gone */
-	r = watch(s, SOURCE_LISTENER, s->listener);
+	r = session_watch(s, SOURCE_LISTENER, s->listener);
 	return r < 0 ? error_set(&s->failure, -r, "cannot watch a descriptor: %s", strerror(-r))
 		     : 0;
 }
@@ -315,7 +263,7 @@ static void take_violation(struct session *s, const struct violation *v)
 		s->req.hooks->denied(s->req.ctx, entry);
 }
 
-static void log_start(struct session *s)
+void session_log_start(struct session *s)
 {
 	s->logged = true;
 	journal_start(&s->journal, s->req.policy, s->req.argv,
@@ -364,7 +312,7 @@ static void on_report(struct session *s)
 }
 
 /* One record of the proxy's about this sandbox, or about itself. */
-static void on_egress(void *ctx, const struct egress_record *r)
+void session_on_egress(void *ctx, const struct egress_record *r)
 {
 	static const struct session_hooks none;
 	struct session *s = ctx;
@@ -621,229 +569,6 @@ static void fill_result(const struct session *s, const struct rusage *usage, str
 		ret->means[i] = limits_means(s->limits, &s->req.policy->limits, i);
 }
 
-static const char *join_words(struct arena *a, char *const *argv)
-{
-	_cleanup_buf_ struct buf b = BUF_INIT(BUF_MAX_TEXT);
-
-	for (; *argv; argv++) {
-		buf_puts(&b, *argv);
-		if (argv[1])
-			buf_putc(&b, ' ');
-	}
-	return arena_strdup(a, buf_str(&b));
-}
-
-/* Everything is judged before the first directory is made; then looked at for real. */
-static int compile(struct session *s, struct plan_facts *facts, struct error *e)
-{
-	const struct policy *p = s->req.policy;
-	const struct backend *b = s->chosen.backend;
-	int r;
-
-	facts->dry = true;
-	r = b->compile(s->a, p, facts, &path_host_view, &s->plan, e);
-	if (r < 0 || !plan_must_prepare(p))
-		return r;
-	r = plan_prepare(p, e);
-	facts->dry = false;
-	return r < 0 ? r : b->compile(s->a, p, facts, &path_host_view, &s->plan, e);
-}
-
-/* Choose a backend and compile for it; `refused`: what the first choice said when it was tried. */
-static int prepare(struct session *s, const struct error *refused, struct error *e)
-{
-	struct plan_facts facts;
-	int r;
-
-	plan_gather_facts(s->a, s->req.environ_in, &facts);
-	facts.watch = s->req.report_reads;
-	facts.files = s->req.files;
-	facts.n_files = s->req.n_files;
-	/* a terminal that the command gets nothing of is not shown to it either */
-	if (s->req.stdio[0] >= 0 && s->req.stdio[1] >= 0 && s->req.stdio[2] >= 0)
-		facts.tty = NULL;
-	r = backend_choose(s->a, s->req.policy, refused, &facts, &s->chosen, e);
-	return r < 0 ? r : compile(s, &facts, e);
-}
-
-static int start_watching(struct session *s, struct error *e)
-{
-	const int fds[SOURCE_MAX_] = {
-		[SOURCE_ERRORS] = s->child.errors,
-		[SOURCE_CONTROL] = s->child.control,
-		[SOURCE_REPORTS] = s->reports[0],
-		[SOURCE_EGRESS] = s->egress ? egress_fd(s->egress) : -1,
-		[SOURCE_LISTENER] = -1, /* comes later */
-		[SOURCE_LIMITS] = s->limits ? limits_fd(s->limits) : -1,
-		[SOURCE_INIT] = s->child.pidfd,
-	};
-
-	for (enum source i = 0; i < SOURCE_MAX_; i++) {
-		int r = watch(s, i, fds[i]);
-
-		if (r < 0)
-			return error_set(e, -r, "cannot watch a descriptor: %s", strerror(-r));
-	}
-	return 0;
-}
-
-/* The proxy that we were given, or one of our own. */
-static int start_egress(struct session *s, struct error *e)
-{
-	const struct egress_setup setup = { .program = s->req.proxy_program,
-					    .policy = s->req.policy,
-					    .ask = s->req.hooks && s->req.hooks->ask };
-	int r = s->req.egress ? 0 : egress_new(&setup, &s->egress, e);
-
-	if (r < 0)
-		return r;
-	if (s->req.egress)
-		s->egress = s->req.egress;
-	s->user = (struct egress_user){ .record = on_egress, .ctx = s };
-	egress_attach(s->egress, &s->user);
-	return 0;
-}
-
-static void tell_note(const struct session *s, const char *text)
-{
-	if (s->req.report)
-		report_note(s->req.report, text);
-	if (s->req.hooks && s->req.hooks->note)
-		s->req.hooks->note(s->req.ctx, text);
-}
-
-/* Our copy of the broker's end stays open: its end is no reason to start the proxy. */
-static int open_inquiries(struct session *s, struct error *e)
-{
-	int pair[2], r;
-
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-		return error_set(e, errno, "cannot make a socket: %s", strerror(errno));
-	s->inquiries = pair[1];
-	r = egress_add_listener(&s->user, EGRESS_INQUIRIES, pair[0]);
-	fd_close(pair[0]);
-	return r < 0 ? error_set(e, -r, "cannot reach the egress proxy: %s", strerror(-r)) : 0;
-}
-
-static void tell_notes(const struct session *s, const struct text_rules *notes)
-{
-	for (size_t i = 0; i < notes->n; i++)
-		tell_note(s, notes->v[i].text);
-}
-
-static void note_lost(const struct session *s)
-{
-	struct report *r = s->req.report;
-
-	tell_notes(s, &s->chosen.lost);
-	r->backend = s->chosen.backend->name;
-	r->lost = (struct text_rules){ 0 };
-	for (size_t i = 0; i < s->chosen.lost.n; i++)
-		ARENA_PUSH(r->a, r->lost.v, r->lost.n)->text =
-			arena_strdup(r->a, s->chosen.lost.v[i].text);
-}
-
-static void tell_chosen(const struct session *s)
-{
-	if (s->req.hooks && s->req.hooks->chosen)
-		s->req.hooks->chosen(s->req.ctx, s->chosen.backend->name, s->chosen.why);
-	tell_notes(s, &s->plan->notes);
-}
-
-/* What stands around the sandbox, by the plan: proxy, ports, limits. */
-static int prepare_outside(struct session *s, struct error *e)
-{
-	int r = 0;
-
-	if (s->plan->broker && s->reports[0] < 0 &&
-	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, s->reports) < 0)
-		return error_set(e, errno, "cannot make a socket: %s", strerror(errno));
-	if ((s->plan->egress || s->plan->n_publish) && !s->egress)
-		r = start_egress(s, e);
-	if (r == 0)
-		r = publish_listen(&s->user, s->plan, e);
-	if (r == 0 && s->plan->egress && s->plan->broker && s->inquiries < 0)
-		r = open_inquiries(s, e);
-	if (r == 0 && !s->limits)
-		r = limits_new(s->a, s->req.policy, s->req.measure, &s->limits, e);
-	return r;
-}
-
-static int start_child(struct session *s, struct error *e)
-{
-	struct sandbox_command cmd = { .argv = s->req.argv,
-				       .mask = s->req.mask,
-				       .stdio = { s->req.stdio[0], s->req.stdio[1],
-						  s->req.stdio[2] },
-				       .tty = s->req.tty,
-				       .limits = s->limits ? limits_inside(s->limits) : NULL };
-	struct broker_setup setup;
-	int r;
-
-	/* what is not enforced is said before anything runs */
-	note_lost(s);
-	if (!s->plan->bare || !s->plan->broker)
-		return s->chosen.backend->start(s->plan, &cmd, &s->child, e);
-	r = fill_setup(s, &setup, e);
-	if (r < 0)
-		return r;
-	cmd.serve = serve_calls;
-	cmd.ctx = &setup;
-	r = s->chosen.backend->start(s->plan, &cmd, &s->child, e);
-	fd_close(setup.lock);
-	fd_close(TAKE_FD(s->reports[1]));
-	return r;
-}
-
-/* With another backend, when the one that was believed to work does not. */
-static int start_again(struct session *s, struct error *e)
-{
-	const struct error refused = *e;
-	int r;
-
-	if (s->req.policy->backend != BACKEND_AUTO || s->child.pid > 0)
-		return -refused.code;
-	r = prepare(s, &refused, e);
-	if (r == 0)
-		r = prepare_outside(s, e);
-	return r < 0 ? r : start_child(s, e);
-}
-
-static int start(struct session *s, struct error *e)
-{
-	int r;
-
-	s->started_ms = sys_now_ms();
-	r = prepare(s, NULL, e);
-	if (r < 0)
-		return r;
-	s->command = join_words(s->a, s->req.argv);
-	s->events = epoll_create1(EPOLL_CLOEXEC);
-	if (s->events < 0)
-		return error_set(e, errno, "cannot make an epoll descriptor: %s", strerror(errno));
-	r = prepare_outside(s, e);
-	if (r < 0)
-		return r;
-	if (s->limits && limits_note(s->limits))
-		tell_note(s, limits_note(s->limits));
-	r = start_child(s, e);
-	if (r < 0)
-		r = start_again(s, e);
-	/* while the child sets itself up, so that it costs the command nothing */
-	if (r == 0)
-		tell_chosen(s);
-	if (r == 0)
-		log_start(s);
-	if (r == 0 && s->limits)
-		r = limits_start(s->limits, s->plan, &s->child, e);
-	if (r == 0)
-		r = start_watching(s, e);
-	if (s->req.policy->limits.timeout_ms)
-		s->deadline_ms = s->started_ms + s->req.policy->limits.timeout_ms;
-	return r;
-}
-
-/* The id of a child that is about to end, or 0. */
 static pid_t release(struct session *s)
 {
 	pid_t guard;
@@ -892,10 +617,10 @@ int session_start(const struct session_request *req, struct session **ret, struc
 	for (size_t i = 0; i < SOURCE_MAX_; i++)
 		s->sources[i] = -1;
 	journal_init(&s->journal, req->audit);
-	r = start(s, e);
+	r = session_launch(s, e);
 	if (r < 0) {
 		if (!s->logged)
-			log_start(s);
+			session_log_start(s);
 		journal_end(&s->journal, NULL, 0, e);
 	}
 	tell_unlogged(s);

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Between session.c and session_start.c only. */
+#pragma once
+
+#include "sandbox/backend.h"
+#include "supervise/broker/broker.h"
+#include "supervise/egress.h"
+#include "supervise/journal.h"
+#include "supervise/session.h"
+
+enum source {
+	SOURCE_ERRORS,
+	SOURCE_CONTROL,
+	SOURCE_REPORTS,
+	SOURCE_EGRESS,
+	SOURCE_LISTENER,
+	SOURCE_LIMITS,
+	SOURCE_INIT,
+	SOURCE_MAX_
+};
+
+struct session {
+	struct session_request req;
+	struct arena *a;
+	const struct plan *plan;
+	const char *command; /* the words, for ignoreViolations */
+	struct backend_decision chosen;
+	struct sandbox_child child;
+	pid_t broker;
+	struct egress *egress; /* the request's, or our own; NULL = none */
+	struct egress_user user; /* at it */
+	struct journal journal;
+	bool logged; /* its start is in the log */
+	bool told; /* that the log cannot be written */
+	int events; /* epoll over the sources */
+	int sources[SOURCE_MAX_]; /* -1 = not, or no longer, watched; owned elsewhere */
+	int listener; /* of the system call filter, until the broker has it */
+	int user_ns, mount_ns; /* for the broker to join */
+	int reports[2]; /* ours, the broker's */
+	int inquiries; /* the broker's end; the other is the proxy's */
+	bool redirects; /* connections get to the proxy by the broker only */
+	bool ended, failed;
+	int status; /* wait status of the command */
+	struct error failure;
+	uint64_t started_ms, deadline_ms; /* deadline 0 = none */
+	uint64_t
+		over_ms; /* nobody is left inside; the proxy is waited for until then; 0 = not yet */
+	struct limits *limits; /* NULL = none, and none to be measured */
+	int limit; /* enum limit that was reached first, -1 = none */
+	bool frozen; /* everything inside is stopped */
+	int frozen_by; /* what stopped the command before that */
+};
+
+int session_watch(struct session *s, enum source which, int fd) NODISCARD;
+/* What a broker needs; the lock in it is the caller's to close. */
+int session_fill_setup(struct session *s, struct broker_setup *ret, struct error *e) NODISCARD;
+/* One record of the proxy's about this sandbox, or about itself; ctx is the session. */
+void session_on_egress(void *ctx, const struct egress_record *r);
+void session_log_start(struct session *s);
+
+/* session_start.c: everything up to the command's start. */
+int session_launch(struct session *s, struct error *e) NODISCARD;
