@@ -161,30 +161,6 @@ static int set_safe_directories(struct srt *s, const struct node *root, struct e
 	return 0;
 }
 
-/* HTTP_PROXY and the like of the caller: the way out, unless the file names one. */
-static const char *parent_of(struct srt *s, const char *upper, const char *lower)
-{
-	const char *url = variable(s, upper);
-
-	if (!url)
-		url = variable(s, lower);
-	if (!url || text_starts(url, "http://"))
-		return url;
-	log_info("%s is not used as a way out: only http:// proxies are", upper);
-	return NULL;
-}
-
-static void find_parent_proxies(struct srt *s)
-{
-	s->srt.parent_http = parent_of(s, "HTTP_PROXY", "http_proxy");
-	s->srt.parent_https = parent_of(s, "HTTPS_PROXY", "https_proxy");
-	if (!s->srt.parent_https)
-		s->srt.parent_https = s->srt.parent_http;
-	s->srt.no_proxy = variable(s, "NO_PROXY");
-	if (!s->srt.no_proxy)
-		s->srt.no_proxy = variable(s, "no_proxy");
-}
-
 /*
  * Settings.
  */
@@ -269,7 +245,6 @@ static int gather(struct srt *s, struct error *e)
 	if (r == 0)
 		r = choose_tmpdir(s, e);
 	set_proxy_variables(s);
-	find_parent_proxies(s);
 	return r;
 }
 

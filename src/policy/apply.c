@@ -53,8 +53,10 @@ void builder_note(struct builder *b, const struct origin *o, const char *fmt, ..
 }
 
 /* Nothing is asked for: a key that cannot be honoured does no harm then. */
-static bool asks_for_nothing(const struct node *n)
+static bool asks_for_nothing(const struct setting *def, const struct node *n)
 {
+	if (n->kind == NODE_MAP && def->variant == REFUSED_WHEN_THERE)
+		return false;
 	if (n->kind == NODE_LIST || n->kind == NODE_MAP)
 		return n->n == 0;
 	if (n->kind == NODE_BOOL || n->kind == NODE_TEXT)
@@ -127,7 +129,7 @@ int apply_node(struct builder *b, const struct source *s, size_t row, const stru
 	case SETTING_REASONS:
 		return n->kind == NODE_NULL ? 0 : apply_map(b, s, row, n, e);
 	case SETTING_REFUSED:
-		if (!asks_for_nothing(n))
+		if (!asks_for_nothing(def, n))
 			return source_fail(s, n, def->key, e, "not supported: %s", def->help);
 		return 0;
 	case SETTING_LOCKED: /* read before all others */

@@ -101,7 +101,7 @@ const struct setting settings_table[] = {
 	  .check = network_check_proxy_url, .help = "proxy through which everything else leaves (default: https_proxy, then the other)" },
 	{ "network.parentProxy.noProxy", SETTING_STRING, WIDEN_ALWAYS, AT(network.parent_no_proxy),
 	  .check = network_check_no_proxy, .help = "hosts reached without the parent proxy, comma-separated (default: no_proxy)" },
-	{ "network.tlsTerminate", SETTING_REFUSED, WIDEN_NEUTRAL, 0,
+	{ "network.tlsTerminate", SETTING_REFUSED, WIDEN_NEUTRAL, 0, .variant = REFUSED_WHEN_THERE,
 	  .help = "TLS is not opened by this sandbox" },
 	{ "network.mitmProxy", SETTING_REFUSED, WIDEN_NEUTRAL, 0,
 	  .help = "there is no hand-over to an inspecting proxy; see network.httpProxyPort" },

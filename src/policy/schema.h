@@ -65,6 +65,8 @@ struct setting {
 #define PATHS_VERDICT(variant) ((enum verdict)((variant)&1))
 /* variant of SETTING_NAMES */
 enum { NAMES_ADD, NAMES_LIFT };
+/* variant of SETTING_REFUSED: does an empty object ask for it already? */
+enum { REFUSED_UNLESS_EMPTY, REFUSED_WHEN_THERE };
 /* variant of SETTING_HOSTS */
 enum { HOSTS_ALLOWED, HOSTS_DENIED };
 /* variant of SETTING_PORTS */

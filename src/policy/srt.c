@@ -51,9 +51,6 @@ void srt_add_defaults(struct builder *b)
 	p->network.mode = NETWORK_ALLOWLIST;
 	p->network.allow_private_addresses = true;
 	p->network.deny_own_addresses = true;
-	p->network.parent_http = in->parent_http;
-	p->network.parent_https = in->parent_https;
-	p->network.parent_no_proxy = in->no_proxy;
 	add_writable(b, in->tmpdir, "temporary files");
 	for (size_t i = 0; i < ARRAY_LEN(log_dirs); i++)
 		add_writable(b, arena_printf(b->a, "%s%s", p->home, log_dirs[i]), "logs");

@@ -16,7 +16,6 @@
 struct srt_inputs {
 	const char *tmpdir; /* an existing directory */
 	char *const *environment; /* NAME=VALUE to set, NULL-terminated */
-	const char *parent_http, *parent_https, *no_proxy; /* NULL = none */
 };
 
 /* For policy_load(). */
