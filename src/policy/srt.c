@@ -119,9 +119,7 @@ static bool is_hidden_default(const struct path_rules *rules, const struct path_
 
 void srt_finish(struct builder *b)
 {
-	struct path_rules *rules = &b->p->fs.rules;
-	struct path_rule *kept = arena_array(b->a, rules->n, sizeof(*kept));
-	size_t n = 0;
+	struct path_rules *rules = &b->p->fs.rules, kept = { 0 };
 
 	for (size_t i = 0; i < rules->n; i++) {
 		const struct path_rule *r = &rules->v[i];
@@ -134,8 +132,7 @@ void srt_finish(struct builder *b)
 				     "allowWrite %s: it does not exist, and is not writable "
 				     "unless a directory above it is",
 				     r->text);
-		kept[n++] = *r;
+		*ARENA_PUSH(b->a, kept.v, kept.n) = *r;
 	}
-	rules->v = kept;
-	rules->n = n;
+	*rules = kept;
 }

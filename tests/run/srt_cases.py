@@ -551,6 +551,11 @@ def write_path_through_a_link(t):
     return can(t, "echo x > ~/alias/f")
 
 
+@differs("/run, with the sockets of the host's services, is the sandbox's own", peer=True, ours=False)
+def run_directory(t):
+    return can(t, "test -n \"$(ls -A /run)\" && ls /run | grep -qv '^user$'")
+
+
 # --- environment -------------------------------------------------------------------------------
 
 @same
@@ -576,11 +581,18 @@ def tmpdir_of_the_caller(t):
 @differs("TMPDIR exists and can be written to; it is /tmp/claude, unless that is somebody else's",
          peer=["/tmp/claude", False], ours=["/tmp/claude", True])
 def tmpdir(t):
-    existed = os.path.exists("/tmp/claude")
+    if os.geteuid() == 0:  # then /tmp is the test's
+        shutil.rmtree("/tmp/claude", ignore_errors=True)
     r = t.sh('echo "${TMPDIR%-*}"; mktemp >/dev/null && echo made')
-    if not existed and os.path.isdir("/tmp/claude"):
-        shutil.rmtree("/tmp/claude")
     return [r.out.split()[0], "made" in r.out]
+
+
+@same
+def git_safe_directories(t):
+    t.settings(git={"safeDirectories": ["/a", "/b"]})
+    r = t.sh('env | grep ^GIT_CONFIG_ | sort', env={"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "x.y", "GIT_CONFIG_VALUE_0": "z"})
+    lines = [line for line in r.out.splitlines() if not line.startswith("GIT_CONFIG_PARAMETERS")]
+    return sorted(line.split("=", 1)[1] for line in lines)
 
 
 PROXY_NAMES = ["HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy", "ALL_PROXY", "all_proxy", "GRPC_PROXY",
@@ -760,6 +772,34 @@ def fronting(t):
     t.write("ws/front.py", FRONT)
     t.settings(network={"allowedDomains": [f"localhost:{t.port}"], "deniedDomains": ["evil.example"]})
     return t.sh(f"python3 front.py localhost:{t.port}").out.strip()
+
+
+@same
+def external_proxy(t):
+    """The server takes every request, so it will do for a proxy."""
+    t.settings(network={"httpProxyPort": t.port})
+    return statuses(t, "http://any.example/")
+
+
+@same
+def parent_proxy(t):
+    t.settings(network={"allowedDomains": ["inner.example"], "parentProxy": {"http": f"http://127.0.0.1:{t.port}"}})
+    return statuses(t, "http://inner.example/", "http://denied.example/")
+
+
+@same
+def parent_proxy_of_the_environment(t):
+    t.settings(network={"allowedDomains": ["inner.example"]})
+    url = "http://inner.example/"
+    return t.sh(f"{CURL} -o /dev/null -w '%{{http_code}}' {url}", env={"HTTP_PROXY": f"http://127.0.0.1:{t.port}"}).out
+
+
+@differs("allowLocalBinding: false is followed; nothing said means yes, as there", peer=[True, True], ours=[True, False])
+def local_binding(t):
+    listen = "python3 -c 'import socket; socket.create_server((\"127.0.0.1\", 0))'"
+    first = can(t, listen)
+    t.settings(network={"allowLocalBinding": False})
+    return [first, can(t, listen)]
 
 
 @same

@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What srt does, and what our srt does: the same cases against both.
 
-    srt_compare.py [--peer PROGRAM] [--ours PROGRAM] [-k WORD] [--table]
+    srt_compare.py [--peer PROGRAM] [--ours PROGRAM] [-k WORD] [--table | --record]
 
 A case does something with one of the two, in a fresh home and project, and returns what it saw. It
 is either the same for both, or it says why not, and then both answers are given and checked. The
 published package is installed below build/ by npm (install_peer()); nothing leaves the machine
-besides that: as root, the cases run in a network namespace with nothing but loopback.
+besides that: as root, the cases run with a network of their own, which is loopback, and an own /tmp.
 """
 import argparse
 import contextlib
@@ -33,8 +33,10 @@ PEER_VERSION = "0.0.83"
 NODE_VERSION = "22"
 CACHE = TREE / "build/srt-peer"
 TIMEOUT = 40
-CLONE_NEWNET = 0x40000000
+CLONE_NEWNET, CLONE_NEWNS = 0x40000000, 0x20000
 SIOCSIFFLAGS, IFF_UP = 0x8914, 1
+
+ANSWERS = Path(__file__).with_name("srt_answers.json")
 
 CASES = []
 
@@ -105,8 +107,8 @@ class Result:
 class Trial:
     """One case with one of the two: a home, a project and a way to call it."""
 
-    def __init__(self, argv, is_peer, account, base):
-        self.program, self.is_peer, self.account = argv, is_peer, account
+    def __init__(self, argv, account, base):
+        self.program, self.account = argv, account
         self.home = Path(tempfile.mkdtemp(prefix="srt-", dir=base))
         self.ws = self.home / "ws"
         self.ws.mkdir()
@@ -200,15 +202,36 @@ class Quiet(BaseHTTPRequestHandler):
         pass
 
 
-def own_network():
-    """A namespace with loopback up and one more address on it."""
+def own_world():
+    """As root: a network with loopback up and one more address on it, and an empty /tmp."""
     libc = ctypes.CDLL(None, use_errno=True)
-    if libc.unshare(CLONE_NEWNET) != 0:
-        raise Impossible("no network namespace of our own")
+    if os.geteuid() != 0:
+        return
+    if libc.unshare(CLONE_NEWNET | CLONE_NEWNS) != 0:
+        raise Impossible("no network and mount namespace of our own")
+    for argv in (["mount", "--make-rprivate", "/"], ["mount", "-t", "tmpfs", "-o", "mode=1777", "tmpfs", "/tmp"]):
+        subprocess.run(argv, check=True)
     with contextlib.closing(socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) as s:
         fcntl.ioctl(s, SIOCSIFFLAGS, struct.pack("16sh22x", b"lo", IFF_UP))
         s_addr = struct.pack("16sH2s4s8x", b"lo:1", socket.AF_INET, b"\0\0", socket.inet_aton("10.9.8.7"))
         fcntl.ioctl(s, 0x8916, s_addr)  # SIOCSIFADDR
+
+
+def base_dir():
+    """Not below /tmp, which is special."""
+    return os.environ.get("AMBIT_TEST_DIR", "/srv" if os.geteuid() == 0 else os.path.expanduser("~/.cache"))
+
+
+@contextlib.contextmanager
+def serving():
+    """The port of a server that says 200 to everything."""
+    server = HTTPServer(("", 0), Quiet)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield server.server_port
+    finally:
+        server.shutdown()
+        server.server_close()
 
 
 def account():
@@ -221,25 +244,26 @@ def plain(value):
     return json.loads(json.dumps(value))
 
 
-def run_case(name, function, expected, tools, base, port):
-    """(name, why or None, what went wrong or None)"""
-    seen = []
-    for is_peer, argv in ((True, tools[0]), (False, tools[1])):
-        t = Trial(argv, is_peer, account(), base)
-        t.port = port
-        try:
-            seen.append(plain(function(t)))
-        except Exception as e:  # noqa: BLE001 (a case that breaks is a result too)
-            seen.append(f"{type(e).__name__}: {e}")
-        finally:
-            kill_tree(t)
-            shutil.rmtree(t.home, ignore_errors=True)
+def answer(function, argv, person, base, port):
+    """What one of the two does in this case."""
+    t = Trial(argv, person, base)
+    t.port = port
+    try:
+        return plain(function(t))
+    except Exception as e:  # noqa: BLE001 (a case that breaks is an answer too)
+        return f"{type(e).__name__}: {e}"
+    finally:
+        kill_tree(t)
+        shutil.rmtree(t.home, ignore_errors=True)
+
+
+def judge(expected, peer, ours):
+    """What is wrong with the answers; None = nothing."""
     if expected is None:
-        return name, None, None if seen[0] == seen[1] else f"srt: {seen[0]!r}\nours: {seen[1]!r}"
-    why, peer, ours = expected
+        return None if peer == ours else f"srt: {peer!r}\nours: {ours!r}"
     bad = [f"{who}: {got!r}, not {want!r}" for who, got, want in
-           (("srt", seen[0], plain(peer)), ("ours", seen[1], plain(ours))) if got != want]
-    return name, why, "\n".join(bad) or None
+           (("srt", peer, plain(expected[1])), ("ours", ours, plain(expected[2]))) if got != want]
+    return "\n".join(bad) or None
 
 
 def main():
@@ -250,6 +274,7 @@ def main():
     p.add_argument("-k", default="")
     p.add_argument("--table", action="store_true", help="only print the differences, as a table")
     p.add_argument("--json", action="store_true")
+    p.add_argument("--record", action="store_true", help="write down what srt answers, for test_srt.py")
     args = p.parse_args()
     if args.table:
         for name, _, expected in CASES:
@@ -258,26 +283,28 @@ def main():
         return 0
     try:
         tools = [[args.peer] if args.peer else install_peer(), [str(Path(args.ours).with_name("srt"))]]
-        if os.geteuid() == 0:
-            own_network()
+        own_world()
     except Impossible as e:
         print(json.dumps({"impossible": str(e)}) if args.json else f"skipped: {e}")
         return 0
-    base = os.environ.get("AMBIT_TEST_DIR", "/srv" if os.geteuid() == 0 else os.path.expanduser("~/.cache"))
-    base = tempfile.mkdtemp(prefix="ambit-srt.", dir=base)
+    base = tempfile.mkdtemp(prefix="ambit-srt.", dir=base_dir())
     os.chmod(base, 0o755)
-    server = HTTPServer(("", 0), Quiet)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    results = []
+    results, answers = [], {}
     try:
-        for case in CASES:
-            if args.k in case[0]:
-                results.append(run_case(*case, tools, base, server.server_port))
+        with serving() as port:
+            for name, function, expected in CASES:
+                if args.k not in name:
+                    continue
+                peer, ours = (answer(function, argv, account(), base, port) for argv in tools)
+                answers[name] = peer
+                wrong = judge(expected, peer, ours)
+                results.append((name, expected and expected[0], wrong))
                 if not args.json:
-                    name, why, wrong = results[-1]
-                    print(f"{'WRONG' if wrong else 'differs' if why else 'same':8}{name}" + (f"\n{wrong}" if wrong else ""), flush=True)
+                    print(f"{'WRONG' if wrong else 'differs' if expected else 'same':8}{name}" + (f"\n{wrong}" if wrong else ""), flush=True)
     finally:
         shutil.rmtree(base, ignore_errors=True)
+    if args.record:
+        ANSWERS.write_text(json.dumps({"version": PEER_VERSION, "answers": answers}, indent=1, sort_keys=True) + "\n")
     if args.json:
         print(json.dumps([{"name": n, "why": w, "wrong": x} for n, w, x in results]))
     else:
