@@ -274,7 +274,11 @@ static void test_sandbox_runtime_keys(void **state)
 	assert_int_equal(f->p->ignore.n, 1);
 	assert_string_equal(f->p->ignore.v[0].command, "*");
 	assert_int_equal(f->p->notes.n, 0);
-	fixture_text_fails(f, "network:\n  tlsTerminate: {}\n  mitmProxy: {socketPath: x}",
+	/* empty as it is, there it turns interception on */
+	fixture_text_fails(
+		f, "network:\n  tlsTerminate: {}",
+		"2:17: network.tlsTerminate: not supported: TLS is not opened by this sandbox");
+	fixture_text_fails(f, "network:\n  tlsTerminate: null\n  mitmProxy: {socketPath: x}",
 			   "3:14: network.mitmProxy: not supported: there is no hand-over to an "
 			   "inspecting proxy; see network.httpProxyPort");
 	fixture_text_fails(f, "filesystem: {disabled: true}",
