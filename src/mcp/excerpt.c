@@ -20,7 +20,7 @@ size_t excerpt_whole(const char *data, size_t len)
 {
 	for (size_t back = 1; back <= CHARACTER_MAX && back <= len; back++) {
 		unsigned char c = (unsigned char)data[len - back];
-		size_t needs = c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : c >= 0xc0 ? 2 : 1;
+		size_t needs = c >= 0xf5 ? 1 : c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : c >= 0xc0 ? 2 : 1;
 
 		if (is_continuation((char)c))
 			continue;
@@ -33,7 +33,6 @@ bool excerpt_is_text(const char *data, size_t len)
 {
 	const unsigned char *p = (const unsigned char *)data;
 
-	len = excerpt_whole(data, len);
 	for (size_t i = 0; i < len;) {
 		uint32_t c;
 		size_t n = utf8_decode(p + i, len - i, &c);

@@ -21,7 +21,7 @@ struct excerpt {
 struct excerpt excerpt_append(const struct spool *s, size_t max, const char *where,
 			      struct buf *out);
 
-/* Is it text? (valid UTF-8, no NUL; what is cut off at the end does not count) */
+/* Is it text: valid UTF-8, no NUL? */
 bool excerpt_is_text(const char *data, size_t len);
 /* How many bytes of data are whole characters: len, less a character cut off at the end. */
 size_t excerpt_whole(const char *data, size_t len);
