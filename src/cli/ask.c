@@ -81,7 +81,9 @@ static void confirm(char key, const char *target, const char *file, const struct
 
 void ask_person(struct run *run, const struct egress_record *r, const char *grant_file)
 {
-	const struct amendment always = { "network", "allowedDomains", r->host };
+	const struct amendment always = { .group = "network",
+					  .list = "allowedDomains",
+					  .entry = r->host };
 	_cleanup_buf_ struct buf target = BUF_INIT(BUF_MAX_TEXT);
 	char key;
 	int answer;
@@ -98,7 +100,9 @@ void ask_person(struct run *run, const struct egress_record *r, const char *gran
 void ask_person_write(struct run *run, const struct violation *v, const char *grant_file)
 {
 	static const char prefix[] = "protected name ";
-	const struct amendment always = { "filesystem", "unprotect", v->rule + strlen(prefix) };
+	const struct amendment always = { .group = "filesystem",
+					  .list = "unprotect",
+					  .entry = v->rule + strlen(prefix) };
 	_cleanup_buf_ struct buf target = BUF_INIT(BUF_MAX_TEXT);
 	bool named = text_starts(v->rule, prefix);
 	char key;

@@ -49,7 +49,7 @@ const struct command *command_find(const char *name);
 int command_refuse(struct arena *a, const char *word, struct error *e);
 
 command_fn cmd_run, cmd_policy, cmd_explain, cmd_plan, cmd_check, cmd_wrap, cmd_trust, cmd_mcp,
-	cmd_log, cmd_help;
+	cmd_log, cmd_learn, cmd_help;
 
 /* help.c */
 void help_overview(struct buf *out);

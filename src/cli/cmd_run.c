@@ -174,7 +174,7 @@ int run_sandboxed(const struct invocation *inv, struct run_request *req, int eve
 	req->audit = log;
 	req->report = &report;
 	req->proxy_program = inputs_helper(inv->arena, "ambit-proxy");
-	req->report_reads = inv->options.report_reads;
+	req->report_reads = inv->options.report_reads || req->observer;
 	req->tell = tell_denied;
 	req->chosen = tell_chosen;
 	req->note = tell_note;
@@ -192,6 +192,8 @@ int run_sandboxed(const struct invocation *inv, struct run_request *req, int eve
 	if (r < 0)
 		return r;
 	*ret_status = result.exit_code;
+	if (req->observer)
+		req->observer->ended(req->observer->ctx, &report, &result);
 	events_end(events, &report, req->argv, &result);
 	if (events < 0)
 		tell_end(&report, listener.told);

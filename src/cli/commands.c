@@ -32,6 +32,9 @@ const struct command commands_table[] = {
 	{ "wrap", cmd_wrap, SHARED | GROUP_SHELL, true,
 	  "[OPTIONS] [--] COMMAND [ARG...]\n[OPTIONS] -c STRING",
 	  "print a shell line that runs the command in the sandbox" },
+	{ "learn", cmd_learn, SHARED | GROUP_SHELL | GROUP_LEARN, true,
+	  "[OPTIONS] [-o FILE | --update FILE] [--] COMMAND [ARG...]\n[OPTIONS] -c STRING",
+	  "run a command, watch what it uses, and write the least policy that allows it" },
 	{ "log", cmd_log, GROUP_GENERAL | GROUP_JSON | GROUP_LOG, false,
 	  "[OPTIONS]\n[--file FILE] [--json] verify",
 	  "read, follow (-f) and verify the audit log" },
@@ -40,7 +43,6 @@ const struct command commands_table[] = {
 	{ "mcp", cmd_mcp, SHARED, false, "serve [OPTIONS]",
 	  "serve the tools execute, execute_file and batch_execute over MCP, on stdin and stdout" },
 	{ "help", cmd_help, GROUP_GENERAL, false, "[COMMAND]", "show this, or the help of a command" },
-	{ .name = "learn" },
 	{ .name = "agent" },
 };
 /* clang-format on */

@@ -21,6 +21,7 @@ enum option_group {
 	GROUP_SCHEMA = 1 << 4,
 	GROUP_ATTACK = 1 << 5,
 	GROUP_LOG = 1 << 6,
+	GROUP_LEARN = 1 << 7,
 };
 
 enum option_effect {
@@ -65,6 +66,7 @@ struct options {
 	bool report_reads, ask;
 	const char *kind, *run, *since, *until, *file; /* log */
 	bool follow, violations;
+	const char *out, *update; /* learn */
 };
 
 /* What options_parse() needs to know about the command. */

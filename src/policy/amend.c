@@ -20,10 +20,12 @@
 #include "base/text.h"
 #include "policy/tree.h"
 
-/* What to insert, and where. */
+/* What to insert, where, and instead of how many bytes. */
 struct insertion {
 	size_t at; /* byte offset */
+	size_t skip;
 	struct buf text;
+	bool single; /* a value, not an entry of a list */
 };
 
 /* Columns are counted in characters. SIZE_MAX when there is no such place. */
@@ -53,18 +55,52 @@ static void put_string(struct buf *b, const char *s)
 	json_string(&j, s);
 }
 
-static void put_list(struct buf *b, const struct amendment *w)
+static void put_entry(struct buf *b, const struct amendment *w)
+{
+	if (w->number)
+		buf_puts(b, w->entry);
+	else
+		put_string(b, w->entry);
+}
+
+static void put_list(const struct insertion *in, struct buf *b, const struct amendment *w)
 {
 	put_string(b, w->list);
-	buf_puts(b, ": [");
-	put_string(b, w->entry);
-	buf_puts(b, "]");
+	buf_puts(b, in->single ? ": " : ": [");
+	put_entry(b, w);
+	buf_puts(b, in->single ? "" : "]");
 }
 
 static void put_spaces(struct buf *b, unsigned n)
 {
 	while (n-- > 0)
 		buf_putc(b, ' ');
+}
+
+static void put_end(struct buf *b, const struct amendment *w)
+{
+	if (w->comment && *w->comment) {
+		buf_puts(b, " # ");
+		text_append_safe(b, w->comment);
+	}
+	buf_putc(b, '\n');
+}
+
+/* On lines of its own; with a comment the list has one for each entry. */
+static void put_lines(const struct insertion *in, struct buf *b, unsigned indent,
+		      const struct amendment *w)
+{
+	put_spaces(b, indent);
+	if (in->single || !w->comment) {
+		put_list(in, b, w);
+	} else {
+		put_string(b, w->list);
+		buf_puts(b, ":\n");
+		put_spaces(b, indent + 2);
+		buf_puts(b, "- ");
+		put_entry(b, w);
+	}
+	put_end(b, w);
 }
 
 /* At the start of the line, so that what follows keeps its place. */
@@ -80,16 +116,45 @@ static void into_list(const char *text, size_t len, const struct node *list,
 
 	if (at < len && text[at] == '[') {
 		in->at = at + 1;
-		put_string(&in->text, w->entry);
+		put_entry(&in->text, w);
 		if (list->n > 0)
 			buf_puts(&in->text, ", ");
 	} else if (list->n > 0) {
 		insert_line(text, len, list->line, in);
 		put_spaces(&in->text, list->column - 1);
 		buf_puts(&in->text, "- ");
-		put_string(&in->text, w->entry);
-		buf_putc(&in->text, '\n');
+		put_entry(&in->text, w);
+		put_end(&in->text, w);
 	}
+}
+
+/* Past a single value that begins at p. */
+static const char *value_end(const char *p, const char *end)
+{
+	const char *start = p;
+
+	if (*p == '"' || *p == '\'') {
+		for (p++; p < end && *p != *start; p++)
+			p += *p == '\\' && p + 1 < end;
+		return p < end ? p + 1 : end;
+	}
+	while (p < end && !strchr(",}\r\n", *p) && !(*p == '#' && p > start && p[-1] == ' '))
+		p++;
+	while (p > start && p[-1] == ' ')
+		p--;
+	return p;
+}
+
+static void over_value(const char *text, size_t len, const struct node *value,
+		       const struct amendment *w, struct insertion *in)
+{
+	size_t at = offset_of(text, len, value->line, value->column);
+
+	if (at >= len || value->kind == NODE_LIST || value->kind == NODE_MAP)
+		return;
+	in->at = at;
+	in->skip = (size_t)(value_end(text + at, text + len) - (text + at));
+	put_entry(&in->text, w);
 }
 
 static void into_group(const char *text, size_t len, const struct node *group,
@@ -100,14 +165,12 @@ static void into_group(const char *text, size_t len, const struct node *group,
 	if (at < len && text[at] == '{') {
 		in->at = at + 1;
 		buf_puts(&in->text, group->n > 0 ? " " : "");
-		put_list(&in->text, w);
+		put_list(in, &in->text, w);
 		if (group->n > 0)
 			buf_putc(&in->text, ',');
 	} else if (group->n > 0) {
 		insert_line(text, len, group->v[0].key_line, in);
-		put_spaces(&in->text, group->v[0].key_column - 1);
-		put_list(&in->text, w);
-		buf_putc(&in->text, '\n');
+		put_lines(in, &in->text, group->v[0].key_column - 1, w);
 	}
 }
 
@@ -121,7 +184,7 @@ static void into_root(const char *text, size_t len, const struct node *root,
 		buf_puts(&in->text, "\n  ");
 		put_string(&in->text, w->group);
 		buf_puts(&in->text, ": { ");
-		put_list(&in->text, w);
+		put_list(in, &in->text, w);
 		buf_puts(&in->text, root->n > 0 ? " }," : " }\n");
 		return;
 	}
@@ -129,17 +192,23 @@ static void into_root(const char *text, size_t len, const struct node *root,
 	if (len > 0 && text[len - 1] != '\n')
 		buf_putc(&in->text, '\n');
 	put_string(&in->text, w->group);
-	buf_puts(&in->text, ":\n  ");
-	put_list(&in->text, w);
-	buf_putc(&in->text, '\n');
+	buf_puts(&in->text, ":\n");
+	put_lines(in, &in->text, 2, w);
 }
 
-static bool holds(const struct node *root, const struct amendment *w)
+static const struct node *find_node(const struct node *root, const struct amendment *w)
 {
 	const struct node *group = tree_get(root, w->group);
-	const struct node *list =
-		group && group->kind == NODE_MAP ? tree_get(group, w->list) : NULL;
 
+	return group && group->kind == NODE_MAP ? tree_get(group, w->list) : NULL;
+}
+
+static bool holds(const struct node *root, const struct amendment *w, bool single)
+{
+	const struct node *list = find_node(root, w);
+
+	if (single)
+		return list && list->text && strcmp(list->text, w->entry) == 0;
 	for (size_t i = 0; list && list->kind == NODE_LIST && i < list->n; i++) {
 		if (list->v[i].text && strcmp(list->v[i].text, w->entry) == 0)
 			return true;
@@ -150,11 +219,11 @@ static bool holds(const struct node *root, const struct amendment *w)
 static void find_place(const char *text, size_t len, const struct node *root,
 		       const struct amendment *w, struct insertion *in)
 {
-	const struct node *group = tree_get(root, w->group);
-	const struct node *list =
-		group && group->kind == NODE_MAP ? tree_get(group, w->list) : NULL;
+	const struct node *group = tree_get(root, w->group), *list = find_node(root, w);
 
-	if (list && list->kind == NODE_LIST)
+	if (list && in->single)
+		over_value(text, len, list, w, in);
+	else if (list && list->kind == NODE_LIST)
 		into_list(text, len, list, w, in);
 	else if (!list && group && group->kind == NODE_MAP)
 		into_group(text, len, group, w, in);
@@ -162,18 +231,18 @@ static void find_place(const char *text, size_t len, const struct node *root,
 		into_root(text, len, root, w, in);
 }
 
-int amend_text(const char *name, const char *text, size_t len, const struct amendment *what,
-	       struct buf *out, struct error *e)
+static int amend(const char *name, const char *text, size_t len, const struct amendment *what,
+		 bool single, struct buf *out, struct error *e)
 {
 	_cleanup_arena_ struct arena *a = arena_new();
-	struct insertion in = { .at = SIZE_MAX, .text = BUF_INIT(BUF_MAX_TEXT) };
+	struct insertion in = { .at = SIZE_MAX, .text = BUF_INIT(BUF_MAX_TEXT), .single = single };
 	_cleanup_buf_ struct buf result = BUF_INIT(TREE_TEXT_MAX);
 	const struct node *root;
 	int r = tree_parse(a, name, text, len, &root, e);
 
 	if (r < 0)
 		return r;
-	if (holds(root, what)) {
+	if (holds(root, what, single)) {
 		buf_append(out, text, len);
 		return 0;
 	}
@@ -181,17 +250,31 @@ int amend_text(const char *name, const char *text, size_t len, const struct amen
 	if (in.at <= len) {
 		buf_append(&result, text, in.at);
 		buf_append(&result, buf_str(&in.text), in.text.len);
-		buf_append(&result, text + in.at, len - in.at);
+		buf_append(&result, text + in.at + in.skip, len - in.at - in.skip);
 	}
 	buf_done(&in.text);
 	if (in.at > len || result.overflow ||
-	    tree_parse(a, name, buf_str(&result), result.len, &root, e) < 0 || !holds(root, what))
+	    tree_parse(a, name, buf_str(&result), result.len, &root, e) < 0 ||
+	    !holds(root, what, single))
 		return error_set(e, EINVAL,
-				 "%s: cannot be amended by a program: add \"%s\" to "
+				 "%s: cannot be amended by a program: %s \"%s\" %s "
 				 "%s.%s yourself",
-				 name, what->entry, what->group, what->list);
+				 name, single ? "set" : "add", what->entry, single ? "as" : "to",
+				 what->group, what->list);
 	buf_append(out, buf_str(&result), result.len);
 	return 0;
+}
+
+int amend_text(const char *name, const char *text, size_t len, const struct amendment *what,
+	       struct buf *out, struct error *e)
+{
+	return amend(name, text, len, what, false, out, e);
+}
+
+int amend_value(const char *name, const char *text, size_t len, const struct amendment *what,
+		struct buf *out, struct error *e)
+{
+	return amend(name, text, len, what, true, out, e);
 }
 
 static void make_directories(struct arena *a, const char *path)

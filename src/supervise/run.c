@@ -253,18 +253,26 @@ static void ask(void *ctx, const struct egress_record *r)
 	run->req->ask(run->req->ctx, run, r);
 }
 
+static void allow(void *ctx, const struct egress_record *r)
+{
+	struct run *run = ctx;
+
+	if (r->kind == EGRESS_ASK)
+		session_answer(run->session, r->id, EGRESS_ALLOW_RUN);
+}
+
 static void tell_used(void *ctx, const struct violation *v)
 {
 	const struct run *run = ctx;
 
-	run->req->observer->used(run->req->ctx, v);
+	run->req->observer->used(run->req->observer->ctx, v);
 }
 
 static void tell_decision(void *ctx, const struct egress_record *r)
 {
 	const struct run *run = ctx;
 
-	run->req->observer->decision(run->req->ctx, r);
+	run->req->observer->decision(run->req->observer->ctx, r);
 }
 
 /* How long to wait; who observes looks now and then. */
@@ -274,7 +282,7 @@ static int wait_ms(const struct run *run)
 
 	if (!run->req->observer)
 		return ms;
-	run->req->observer->look(run->req->ctx, session_pid(run->session));
+	run->req->observer->look(run->req->observer->ctx, session_pid(run->session));
 	return ms < 0 || ms > LOOK_MS ? LOOK_MS : ms;
 }
 
@@ -320,7 +328,9 @@ static int supervise(struct run *run, const struct run_request *req, const sigse
 	const struct session_hooks hooks = { .chosen = tell_chosen,
 					     .note = tell_note,
 					     .denied = tell_denied,
-					     .ask = req->ask ? ask : NULL,
+					     .ask = req->ask        ? ask
+						    : req->observer ? allow
+								    : NULL,
 					     .used = req->observer ? tell_used : NULL,
 					     .decision = req->observer ? tell_decision : NULL,
 					     .ask_write = req->ask_write ? ask_write : NULL,

@@ -15,12 +15,14 @@
 
 struct run;
 
-/* Who wants to know all that a command does; called with the request's ctx. */
+/* Who wants to know all that a command does (ambit learn). Hosts that no rule covers are allowed. */
 struct run_observer {
 	void (*used)(void *ctx, const struct violation *v);
 	void (*decision)(void *ctx, const struct egress_record *r);
 	/* Now and then while the command runs: pid of its init. */
 	void (*look)(void *ctx, pid_t init);
+	void (*ended)(void *ctx, const struct report *report, const struct run_result *result);
+	void *ctx;
 };
 
 struct run_request {

@@ -12,7 +12,9 @@
 #include "base/macros.h"
 #include "policy/amend.h"
 
-static const struct amendment what = { "network", "allowedDomains", "new.test" };
+static const struct amendment what = { .group = "network",
+				       .list = "allowedDomains",
+				       .entry = "new.test" };
 
 static const struct {
 	const char *before, *after;
@@ -79,7 +81,9 @@ static void test_what_cannot_be_amended(void **state)
 
 static void test_entry_is_quoted(void **state)
 {
-	const struct amendment odd = { "network", "allowedDomains", "a\"], \"enabled\": false" };
+	const struct amendment odd = { .group = "network",
+				       .list = "allowedDomains",
+				       .entry = "a\"], \"enabled\": false" };
 	_cleanup_buf_ struct buf out = BUF_INIT(BUF_MAX_TEXT);
 	struct error e = { 0 };
 
@@ -88,12 +92,76 @@ static void test_entry_is_quoted(void **state)
 	assert_non_null(strstr(buf_str(&out), "[\"a\\\"], \\\"enabled\\\": false\"]"));
 }
 
+/* With a comment each entry has a line of its own, where the layout allows it. */
+static void test_comment(void **state)
+{
+	static const struct {
+		const char *before, *after;
+	} texts[] = {
+		{ "", "\"network\":\n  \"publish\":\n    - 80 # why\n" },
+		{ "network:\n  mode: none\n",
+		  "network:\n  \"publish\":\n    - 80 # why\n  mode: none\n" },
+		{ "network:\n  publish:\n    - 1\n",
+		  "network:\n  publish:\n    - 80 # why\n    - 1\n" },
+		{ "{\"network\": {\"publish\": [1]}}", "{\"network\": {\"publish\": [80, 1]}}" },
+	};
+	const struct amendment port = { .group = "network",
+					.list = "publish",
+					.entry = "80",
+					.comment = "why",
+					.number = true };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+		_cleanup_buf_ struct buf out = BUF_INIT(BUF_MAX_TEXT);
+		struct error e = { 0 };
+
+		assert_int_equal(
+			amend_text("f", texts[i].before, strlen(texts[i].before), &port, &out, &e),
+			0);
+		assert_string_equal(buf_str(&out), texts[i].after);
+	}
+}
+
+static void test_value(void **state)
+{
+	static const struct {
+		const char *before, *after;
+	} texts[] = {
+		{ "", "\"limits\":\n  \"memory\": \"1g\" # why\n" },
+		{ "limits:\n  memory: 512m # old\n  pids: 3\n",
+		  "limits:\n  memory: \"1g\" # old\n  pids: 3\n" },
+		{ "limits: {memory: '5 # m', pids: 3}\n", "limits: {memory: \"1g\", pids: 3}\n" },
+		{ "{\"limits\": {\"memory\": \"a\\\"b\"}}", "{\"limits\": {\"memory\": \"1g\"}}" },
+		{ "limits:\n  pids: 3\n", "limits:\n  \"memory\": \"1g\" # why\n  pids: 3\n" },
+		{ "limits: {memory: 1g}\n", "limits: {memory: 1g}\n" },
+	};
+	const struct amendment memory = {
+		.group = "limits", .list = "memory", .entry = "1g", .comment = "why"
+	};
+	_cleanup_buf_ struct buf out = BUF_INIT(BUF_MAX_TEXT);
+	struct error e = { 0 };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+		buf_done(&out);
+		assert_int_equal(amend_value("f", texts[i].before, strlen(texts[i].before), &memory,
+					     &out, &e),
+				 0);
+		assert_string_equal(buf_str(&out), texts[i].after);
+	}
+	buf_done(&out);
+	assert_true(amend_value("f", "limits: {memory: [1]}", 21, &memory, &out, &e) < 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_cases),
 		cmocka_unit_test(test_what_cannot_be_amended),
 		cmocka_unit_test(test_entry_is_quoted),
+		cmocka_unit_test(test_comment),
+		cmocka_unit_test(test_value),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -139,6 +139,11 @@ void call_adopt_umask(const struct call *c)
 
 /* ---- creating names ---- */
 
+static bool exists(const struct place *p)
+{
+	return faccessat(p->parent, p->name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
 /* Resolve, or leave alone: 0 when the guarded call should be asked about and performed. */
 static int prepare(struct call *c, int dirfd, uint64_t address, struct place *p,
 		   enum violation_kind kind)
@@ -148,15 +153,12 @@ static int prepare(struct call *c, int dirfd, uint64_t address, struct place *p,
 	if (call_read_path(c, address, path) < 0 || call_resolve(c, dirfd, path, 0, p) < 0)
 		return ANSWER_CONTINUE;
 	if (!p->root) {
-		call_report_outside(c, kind, p);
+		/* what is there already fails for that reason: `mkdir -p` is no attempt to write */
+		if (!exists(p))
+			call_report_outside(c, kind, p);
 		return ANSWER_CONTINUE;
 	}
 	return place_is_special(p) ? call_alone(c, p) : 0;
-}
-
-static bool exists(const struct place *p)
-{
-	return faccessat(p->parent, p->name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
 static int do_mkdir(struct call *c, int dirfd, uint64_t address, mode_t mode)

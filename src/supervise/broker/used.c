@@ -18,8 +18,10 @@
 #define SEEN_SLOTS ((size_t)1 << 16) /* open addressing; when it is full, things are told twice */
 #define SHALLOW 2 /* so far below the home directory names are told one by one */
 
-static uint64_t hash_text(const char *s, uint64_t h)
+static uint64_t hash_text(const char *s, uint64_t seed)
 {
+	uint64_t h = 0xcbf29ce484222325ull ^ seed;
+
 	for (; *s; s++)
 		h = (h ^ (unsigned char)*s) * 0x100000001b3ull;
 	return h ? h : 1;
@@ -54,7 +56,8 @@ void call_note_used(const struct call *c, const struct place *p)
 		return;
 	place_text(p, path);
 	shallow = path_depth(p->path) <= path_depth(policy->home) + SHALLOW;
-	if (is_first(c->b, hash_text(shallow ? path : p->path, 0xcbf29ce484222325ull)))
+	/* the name itself and what lies in it are two things */
+	if (is_first(c->b, hash_text(shallow ? path : p->path, shallow ? 1u : 2u)))
 		call_send(c, &v, path);
 }
 
