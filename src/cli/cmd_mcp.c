@@ -3,11 +3,12 @@
  * ambit mcp serve: the policy of the server, then the server.
  *
  * The policy is that of `ambit run` in the project, with the profile `mcp-serve` (environment by
- * allow-list), caches of its own for interpreters and package managers, and some hosts that
- * developers need unless anybody has said which ones. Everybody who may speak on `ambit run` may
+ * allow-list), limits on memory and processes, caches of its own for interpreters and package
+ * managers, and some hosts that developers need, unless anybody has said something else. Everybody who may speak on `ambit run` may
  * speak here: options, settings, the managed file above all.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -23,6 +24,8 @@
 #define PROFILE "mcp-serve"
 #define SOURCE "mcp serve"
 #define CACHE_HASH_LEN 12 /* hexadecimal digits */
+#define MEMORY_LEAST ((uint64_t)512 << 20)
+#define PIDS_DEFAULT "1024"
 
 /* Where tools keep what they fetch, below the cache of this project. */
 static const struct {
@@ -136,6 +139,20 @@ static bool network_is_open_question(const struct policy *p)
 	       p->value_origin[setting_find("network.mode")].layer == LAYER_DEFAULT;
 }
 
+/* --- limits ------------------------------------------------------------------------------- */
+
+/* Half of the machine's memory, if nobody has set a limit: one call must not take all of it. */
+static void add_limits(const struct invocation *inv, const struct policy *p, struct extras *x)
+{
+	uint64_t total = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+
+	if (!p->limits.memory && total >= 2 * MEMORY_LEAST)
+		add(x, "limits.memory", arena_printf(inv->arena, "%" PRIu64 "m", total / 2 >> 20),
+		    SOURCE);
+	if (!p->limits.pids)
+		add(x, "limits.pids", PIDS_DEFAULT, SOURCE);
+}
+
 /* --- together ------------------------------------------------------------------------------ */
 
 /*
@@ -157,6 +174,7 @@ static int server_policy(const struct invocation *inv, const struct policy_input
 	if (r < 0)
 		return r;
 	plain = x.n;
+	add_limits(inv, *ret, &x);
 	add_caches(inv, in, &x);
 	if (network_is_open_question(*ret)) {
 		for (size_t i = 0; i < ARRAY_LEN(default_domains); i++)
@@ -167,7 +185,7 @@ static int server_policy(const struct invocation *inv, const struct policy_input
 	if (load(in, &x, &better, &ignored) == 0)
 		*ret = better;
 	else
-		log_warn("without caches and default domains: %s",
+		log_warn("without limits, caches and domains by default: %s",
 			 output_safe(inv->arena, ignored.text));
 	return 0;
 }

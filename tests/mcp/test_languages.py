@@ -297,6 +297,64 @@ def is_sleeper(pid, uid):
         return False
 
 
+MEMORY = {
+    "python": "x = []\nwhile True: x.append(bytearray(b'x' * (1 << 20)))",
+    "javascript": "const x = []; for (;;) x.push(Buffer.alloc(1 << 20, 1))",
+    "perl": "my @x; push @x, 'x' x (1 << 20) while 1;",
+    "ruby": "x = []; loop { x << 'x' * (1 << 20) }",
+    "shell": "head -c 400m /dev/zero > /tmp/x; head -c 400m /dev/zero | tail",
+    "php": "ini_set('memory_limit', -1); $x = []; while (true) $x[] = str_repeat('x', 1 << 20);",
+}
+
+
+@pytest.mark.parametrize("language", MEMORY)
+def test_fills_memory(speak, language):
+    s = speak(language, "root" if "root" in whos() else "user", "--memory", "150m")
+    r = s.tool("execute", language=language, code=MEMORY[language], timeout=SLOW)
+    assert r["isError"] and not r["structuredContent"]["timedOut"]
+    assert "[SANDBOX BLOCKED] limit memory 150m" in text(r), text(r)
+    assert any(b["kind"] == "limit" for b in r["structuredContent"]["blocked"])
+    assert text(s.tool("execute", language="shell", code="echo fine")) == "fine\n"
+
+
+def test_fork_bomb(speak):
+    s = speak("python", "user", "--pids", "60")
+    r = s.tool("execute", language="python", timeout=20000, code="""
+import os, time
+try:
+    for _ in range(200):
+        if os.fork() == 0: time.sleep(300)
+except OSError as e: print(e)
+""")
+    assert "[SANDBOX BLOCKED] limit pids 60" in text(r), text(r)
+    assert not [p for p in os.listdir("/proc") if p.isdigit() and is_python_child(p, s.box.who.uid)]
+
+
+def is_python_child(pid, uid):
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as f:
+            return b"/run/ambit/main.py" in f.read() and os.stat(f"/proc/{pid}").st_uid == uid
+    except OSError:
+        return False
+
+
+def test_limits_without_being_asked_for(speak):
+    """By default there are some: what a program sees of them is the number of its processes."""
+    s = speak("python")
+    r = s.tool("execute", language="python", timeout=SLOW, code="""
+import os, time
+n = 0
+try:
+    while n < 1500:
+        if os.fork() == 0: time.sleep(300)
+        n += 1
+except OSError: pass
+print(n)
+""")
+    assert 500 < int(r["structuredContent"]["stdout"]) < 1100
+    assert "[SANDBOX BLOCKED] limit pids 1024" in text(r)
+
+
 def test_control_the_attacks_work_without_a_sandbox(boxes, serve, outside):
     """The same code does its work when nothing confines it: the tests above can fail."""
     box = boxes("user")
