@@ -53,3 +53,4 @@ long sys_open2(int dirfd, const char *path, uint64_t flags, uint64_t mode, uint6
 void cases_open(void);
 void cases_names(void);
 void cases_state(void);
+void cases_change(void);

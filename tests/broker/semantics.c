@@ -139,6 +139,7 @@ int main(int argc, char **argv)
 	cases_open();
 	cases_names();
 	cases_state();
+	cases_change();
 	if (argc > 2) {
 		group = "exec-only";
 		run_exec_only(argv[2]);

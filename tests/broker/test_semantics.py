@@ -53,7 +53,7 @@ def run(box, program, where, sandbox):
 
 def test_same_as_without(box, programs):
     program = programs("semantics", "semantics.c", "cases_open.c", "cases_names.c",
-                       "cases_state.c")
+                       "cases_state.c", "cases_change.c")
     native = parse(run(box, program, "native", False).out)
     inside = parse(run(box, program, "inside", True).out)
     assert len(native) >= FEWEST and len(native) == len(inside)

@@ -266,7 +266,9 @@ def test_hostile_temporary_directory(box):
     assert "made" in r.out, r
 
 
-@pytest.mark.parametrize("probe_name", ["stdin-reopen", "stdin-truncate", "stdin-chmod"])
+@pytest.mark.parametrize("probe_name", ["stdin-reopen", "stdin-truncate", "stdin-chmod", "stdin-chmod-path",
+                                        "stdin-chmod-dev", "stdin-chmod-empty", "stdin-xattr-path",
+                                        "stdin-chmod-race"])
 @pytest.mark.parametrize("name", ambit_test.whos())
 def test_stdin_is_a_file(name, probe_name, boxes, probe):
     """`ambit run ... < file`: a descriptor for reading is no way to change the file."""

@@ -81,10 +81,10 @@ static const struct seccomp_rule rules[] = {
 	ALLOW(fstatfs), ALLOW(access), ALLOW(faccessat), ALLOW(faccessat2), ALLOW(readlink),
 	ALLOW(readlinkat), ALLOW(getcwd), ALLOW(chdir), ALLOW(fchdir), NOTIFY(fchown),
 	ALLOW(futimesat), ALLOW(getxattr), ALLOW(lgetxattr), ALLOW(fgetxattr),
-	ALLOW(getxattrat), NOTIFY(fsetxattr), ALLOW(setxattrat),
+	ALLOW(getxattrat), NOTIFY(fsetxattr),
 	ALLOW(listxattr), ALLOW(llistxattr), ALLOW(flistxattr), ALLOW(listxattrat),
-	NOTIFY(fremovexattr), ALLOW(removexattrat),
-	ALLOW(file_getattr), ALLOW(file_setattr), ALLOW(name_to_handle_at), ALLOW(statmount),
+	NOTIFY(fremovexattr),
+	ALLOW(file_getattr), ALLOW(name_to_handle_at), ALLOW(statmount),
 	ALLOW(listmount),
 	/* The broker's part: what creates or changes a name, and opens that may write. */
 	WATCH(open, INT_HAS_NONE(1, WRITE_INTENT)), NOTIFY(open),
@@ -93,12 +93,12 @@ static const struct seccomp_rule rules[] = {
 	NOTIFY(creat), NOTIFY(mkdir), NOTIFY(mkdirat), NOTIFY(mknod), NOTIFY(mknodat),
 	NOTIFY(symlink), NOTIFY(symlinkat), NOTIFY(link), NOTIFY(linkat), NOTIFY(rename),
 	NOTIFY(renameat), NOTIFY(renameat2), NOTIFY(truncate),
-	/* Decided by the kernel alone; the broker tells what was refused. */
-	NOTIFY(rmdir), NOTIFY(unlink), NOTIFY(unlinkat), NOTIFY(chown), NOTIFY(lchown), NOTIFY(fchownat), NOTIFY(utime),
-	NOTIFY(utimes), 
-	ALLOW(utimensat, LONG_HAS_ONLY(1, 0)), NOTIFY(utimensat), /* without a path: by descriptor */
-	 NOTIFY(setxattr), NOTIFY(lsetxattr),
+	/* Performed too: by a descriptor they reach files outside. */
+	NOTIFY(chown), NOTIFY(lchown), NOTIFY(fchownat), NOTIFY(setxattr), NOTIFY(lsetxattr),
 	NOTIFY(removexattr), NOTIFY(lremovexattr),
+	/* Decided by the kernel alone; the broker tells what was refused. */
+	NOTIFY(rmdir), NOTIFY(unlink), NOTIFY(unlinkat), NOTIFY(utime), NOTIFY(utimes),
+	ALLOW(utimensat, LONG_HAS_ONLY(1, 0)), NOTIFY(utimensat), /* without a path: by descriptor */
 	/* Not its to decide, but it must know of them to do the others right. */
 	NOTIFY(umask), NOTIFY(chroot),
 #undef IN
@@ -277,6 +277,11 @@ static const struct seccomp_rule rules[] = {
 	DENY(open_tree_attr, EPERM), DENY(move_mount, EPERM), DENY(fsopen, EPERM),
 	DENY(fsconfig, EPERM), DENY(fsmount, EPERM), DENY(fspick, EPERM),
 	DENY(mount_setattr, EPERM),
+#undef IN
+
+	/* What they change is changed by the broker; newer than the programs that would need them. */
+#define IN GROUP_OPAQUE
+	DENY(setxattrat, ENOSYS), DENY(removexattrat, ENOSYS), DENY(file_setattr, ENOSYS),
 #undef IN
 
 	/* C libraries fall back to clone(), whose flags are in a register; libuv to threads. */

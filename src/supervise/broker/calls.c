@@ -533,11 +533,6 @@ static int answer(struct call *c)
 		return call_truncate(c);
 	case SYS_bind:
 		return do_bind(c);
-	case SYS_fchmod:
-	case SYS_fchown:
-	case SYS_fsetxattr:
-	case SYS_fremovexattr:
-		return broker_change_fd(c);
 	case SYS_connect:
 		return broker_connect(c);
 	case SYS_listen:
@@ -558,13 +553,10 @@ static bool is_only_watched(int nr)
 #ifdef SYS_unlink
 	case SYS_unlink:
 	case SYS_rmdir:
-	case SYS_chmod:
+	case SYS_utime:
+	case SYS_utimes:
 #endif
 	case SYS_unlinkat:
-	case SYS_fchmodat:
-	case SYS_fchmod:
-	case SYS_fchown:
-	case SYS_fchownat:
 	case SYS_utimensat:
 	case SYS_connect:
 	case SYS_listen:
@@ -605,8 +597,10 @@ static bool may_cut(const struct call *c)
 int broker_answer(struct call *c)
 {
 	bool judges = !is_only_watched(c->n->data.nr);
-	int r;
+	int r = broker_change(c);
 
+	if (r != ANSWER_OTHER)
+		return r;
 	if (judges)
 		lock_broker(c->b, LOCK_SH);
 	r = c->b->plan->bare ? bare_answer(c) : ANSWER_OTHER;

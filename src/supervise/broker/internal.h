@@ -97,7 +97,7 @@ struct call {
 /* What to answer: >= 0 result, -errno, or one of these. */
 #define ANSWER_CONTINUE (-4096) /* let the kernel do it */
 #define ANSWER_SENT (-4097) /* answered already, or somebody else will */
-#define ANSWER_OTHER (-4098) /* of bare_answer(): not one of its calls */
+#define ANSWER_OTHER (-4098) /* of bare_answer(), broker_change(): not one of their calls */
 
 /*
  * A path of the command, taken apart: the directory that holds the last
@@ -210,8 +210,8 @@ void call_note_gone(const struct call *c, const struct place *p);
 /* A directory was renamed: what lies in it and was told is told again by its new path. */
 void call_move_later(const struct call *c, const struct place *from, const struct place *to);
 
-/* Changes through a descriptor (watch.c). */
-int broker_change_fd(struct call *c);
+/* Modes, owners, attributes, times (change.c); ANSWER_OTHER when it is not such a call. */
+int broker_change(struct call *c);
 
 /* connect(2) (connect.c). */
 int broker_connect(struct call *c);
@@ -225,6 +225,8 @@ int call_bind_at(struct call *c, const struct place *p, int sock);
 
 /* Where there are no namespaces (bare.c): an answer, or ANSWER_OTHER. */
 int bare_answer(struct call *c);
+/* 0 when the mode and the like of what is at `path` may be changed. */
+int bare_judge_change(const struct broker *b, const char *path);
 /* What the plan's mounts would do, where there are none: false in all other sandboxes. */
 bool bare_is_read_only(const struct broker *b, const char *path);
 /* It may not be removed or moved away, because of what it is or holds. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Calls that the kernel decides alone and the broker only watches, to tell what
- * was refused and why: removing names, changing modes, owners, times and
- * attributes; and on request reading and executing. The answer is always
+ * was refused and why: removing names, changing times; and on request reading and
+ * executing. The answer is always
  * "continue": nothing here allows or denies anything.
  *
  * Most such calls are made where they are allowed, so that is found out first and
@@ -20,10 +20,6 @@
 #include "base/sys.h"
 #include "policy/match_name.h"
 #include "supervise/broker/internal.h"
-
-#ifndef SYS_fchmodat2
-#define SYS_fchmodat2 452
-#endif
 
 #define TEXT_MAX (2 * PATH_MAX + 2)
 
@@ -127,50 +123,6 @@ static void watch_rmdir(struct call *c, int dirfd, uint64_t address)
 	watch_change(c, dirfd, address, VIOLATION_DELETE);
 }
 
-/* Is the open file on a mount that is not the sandbox's own? What has no name is not. */
-static bool is_foreign(const struct broker *b, int file)
-{
-	_cleanup_fd_ int here = -1;
-	struct statx theirs, ours;
-	char path[PATH_MAX];
-
-	if (fd_path(b, file, path) < 0)
-		return false; /* a pipe or socket */
-	if (statx(file, "", AT_EMPTY_PATH, STATX_NLINK | STATX_MNT_ID, &theirs) < 0)
-		return true;
-	if (theirs.stx_nlink == 0)
-		return false;
-	here = sys_openat2(b->root, path, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0,
-			   SYS_RESOLVE_NO_SYMLINKS);
-	return here < 0 || statx(here, "", AT_EMPTY_PATH, STATX_MNT_ID, &ours) < 0 ||
-	       ours.stx_mnt_id != theirs.stx_mnt_id;
-}
-
-/*
- * The file behind a descriptor. One that came from outside (standard input and the like) is on
- * a mount of the host's, where nothing is read-only: it may not be changed at all.
- */
-int broker_change_fd(struct call *c)
-{
-	_cleanup_fd_ int file = call_take_fd(c, (int)c->args[0]);
-	char link[32];
-	int r;
-
-	if (file < 0)
-		return ANSWER_CONTINUE; /* not open: the kernel says so */
-	if (is_foreign(c->b, file))
-		return -EACCES;
-	(void)snprintf(link, sizeof(link), "self/fd/%d", file);
-	/* acted on the same file that was looked at: the number may mean another by now */
-	if (c->n->data.nr == SYS_fchmod)
-		r = fchmodat(c->b->proc, link, (mode_t)c->args[1] & 01777, 0);
-	else if (c->n->data.nr == SYS_fchown)
-		r = fchownat(c->b->proc, link, (uid_t)c->args[1], (gid_t)c->args[2], 0);
-	else
-		return ANSWER_CONTINUE;
-	return r < 0 ? -errno : 0;
-}
-
 static void watch_read(struct call *c, int dirfd, uint64_t address)
 {
 	char path[PATH_MAX], base[PATH_MAX], *full;
@@ -217,9 +169,6 @@ void broker_watch(struct call *c)
 	case SYS_rmdir:
 		watch_rmdir(c, AT_FDCWD, a[0]);
 		break;
-	case SYS_chmod:
-	case SYS_chown:
-	case SYS_lchown:
 	case SYS_utime:
 	case SYS_utimes:
 		watch_change(c, AT_FDCWD, a[0], VIOLATION_MODE);
@@ -234,15 +183,6 @@ void broker_watch(struct call *c)
 		else
 			watch_change(c, (int)a[0], a[1], VIOLATION_DELETE);
 		break;
-	case SYS_setxattr:
-	case SYS_lsetxattr:
-	case SYS_removexattr:
-	case SYS_lremovexattr:
-		watch_change(c, AT_FDCWD, a[0], VIOLATION_MODE);
-		break;
-	case SYS_fchmodat:
-	case SYS_fchmodat2:
-	case SYS_fchownat:
 	case SYS_utimensat:
 		if (a[1])
 			watch_change(c, (int)a[0], a[1], VIOLATION_MODE);

@@ -9,10 +9,13 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -229,6 +232,62 @@ static int stdin_chmod(const struct context *c, char *detail, size_t size)
 {
 	(void)c, (void)detail, (void)size;
 	return fchmod(0, 0777) < 0 ? -errno : 0;
+}
+
+static int stdin_chmod_path(const struct context *c, char *detail, size_t size)
+{
+	(void)c, (void)detail, (void)size;
+	return chmod("/proc/self/fd/0", 0777) < 0 ? -errno : 0;
+}
+
+static int stdin_chmod_dev(const struct context *c, char *detail, size_t size)
+{
+	(void)c, (void)detail, (void)size;
+	return chmod("/dev/stdin", 0777) < 0 ? -errno : 0;
+}
+
+static int stdin_chmod_empty(const struct context *c, char *detail, size_t size)
+{
+	(void)c, (void)detail, (void)size;
+	return syscall(452 /* fchmodat2 */, 0, "", 0777, AT_EMPTY_PATH) < 0 ? -errno : 0;
+}
+
+static int stdin_xattr_path(const struct context *c, char *detail, size_t size)
+{
+	(void)c, (void)detail, (void)size;
+	return setxattr("/proc/self/fd/0", "user.evil", "1", 1, 0) < 0 ? -errno : 0;
+}
+
+static volatile char flipping[32] = "/proc/self/fd/0";
+static volatile int flipping_ends;
+
+static void *flip_path(void *arg)
+{
+	for (unsigned i = 0; !flipping_ends; i++) {
+		flipping[14] = i % 2 ? '0' : '1'; /* 1 is a pipe */
+		for (volatile int k = 0; k < 100; k++)
+			;
+	}
+	return arg;
+}
+
+/* The path says another descriptor when it is looked at than when it is followed. */
+static int stdin_chmod_race(const struct context *c, char *detail, size_t size)
+{
+	struct stat st;
+	pthread_t thread;
+
+	(void)c, (void)detail, (void)size;
+	if (pthread_create(&thread, NULL, flip_path, NULL) != 0)
+		return -EAGAIN;
+	for (int i = 0; i < 20000; i++) {
+		(void)chmod((const char *)(uintptr_t)flipping, 0777);
+		if (fstat(0, &st) == 0 && (st.st_mode & 0777) == 0777)
+			break;
+	}
+	flipping_ends = 1;
+	(void)pthread_join(thread, NULL);
+	return fstat(0, &st) == 0 && (st.st_mode & 0777) == 0777 ? 0 : -EACCES;
 }
 
 static int fd_count(const struct context *c, char *detail, size_t size)
@@ -473,6 +532,11 @@ static const struct probe table[] = {
 	{ "stdin-reopen", stdin_reopen },
 	{ "stdin-truncate", stdin_truncate },
 	{ "stdin-chmod", stdin_chmod },
+	{ "stdin-chmod-path", stdin_chmod_path },
+	{ "stdin-chmod-dev", stdin_chmod_dev },
+	{ "stdin-chmod-empty", stdin_chmod_empty },
+	{ "stdin-xattr-path", stdin_xattr_path },
+	{ "stdin-chmod-race", stdin_chmod_race },
 	{ "write-outside", write_outside },
 	{ "write-reopen", write_reopen },
 	{ "write-truncate", write_truncate },
