@@ -13,7 +13,7 @@ ROWS = [dict(zip(FIELDS, line.split("\t"), strict=True))
         for line in (HERE / "matrix.tsv").read_text().splitlines() if not line.startswith("#")][1:]
 
 
-def tests():
+def list_tests():
     return {f"{path.name}::{node.name}" for path in HERE.glob("test_*.py")
             for node in ast.parse(path.read_text()).body
             if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")}
@@ -26,7 +26,7 @@ def test_published_attempt_is_covered(published):
 
 
 def test_rows_name_what_exists():
-    known = tests()
+    known = list_tests()
     functions = {t.split("::")[1] for t in known}
     assert [r for r in ROWS if r["test"] not in known | {"-"}] == []
     assert [r for r in ROWS if r["control"] not in functions | {"own", "-"}] == []
@@ -35,5 +35,5 @@ def test_rows_name_what_exists():
 def test_every_attempt_is_in_the_matrix():
     """Tests are named after what they try: test_n4_..., test_i1_i3_..."""
     named = {r["test"] for r in ROWS} | {f"{r['test'].split('::')[0]}::{r['control']}" for r in ROWS}
-    attempts = {t for t in tests() if t.split("::test_")[1].split("_")[0].upper() in PUBLISHED}
+    attempts = {t for t in list_tests() if t.split("::test_")[1].split("_")[0].upper() in PUBLISHED}
     assert {t for t in attempts - named if not t.endswith(("_control", "_when_allowed"))} == set()
