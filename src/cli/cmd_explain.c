@@ -9,32 +9,14 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "cli/cli.h"
+#include "cli/explain.h"
 #include "policy/excluded.h"
 #include "policy/inputs.h"
 #include "policy/schema.h"
 
 #define JSON_INDENT 2
-#define PORT_HTTPS 443 /* judged when the target names none */
 
-struct question {
-	const struct invocation *inv;
-	const struct policy *policy;
-	const char *access, *target; /* as asked */
-};
-
-struct answer {
-	enum verdict verdict;
-	const char *target; /* canonical: what was judged */
-	const char *rule; /* setting that decided, NULL = none */
-	const char *entry; /* the deciding entry of that list, NULL = none matched */
-	const char *source;
-	const char *reason;
-	const char *hint; /* options that would allow it, NULL = none would */
-	const char *word; /* the verdict, where it is not "allowed" or "denied" */
-	bool auto_allowed; /* command: an agent need not ask */
-};
-
-static const char *hint_option(struct arena *a, const char *option, const char *target)
+const char *explain_hint(struct arena *a, const char *option, const char *target)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(BUF_MAX_TEXT);
 
@@ -53,7 +35,7 @@ static const char *hint_path(struct arena *a, const char *option, const char *pa
 			buf_putc(&b, '\\');
 		buf_putc(&b, *path);
 	}
-	return hint_option(a, option, buf_str(&b));
+	return explain_hint(a, option, buf_str(&b));
 }
 
 static const char *path_rule_key(const struct path_rule *r)
@@ -69,7 +51,7 @@ static const char *path_rule_key(const struct path_rule *r)
 }
 
 /* The target as the kernel would reach it from the command's directory. */
-static int canonical_target(const struct question *q, const char **ret, struct error *e)
+int explain_path_target(const struct question *q, const char **ret, struct error *e)
 {
 	struct arena *a = q->inv->arena;
 	const char *path = q->target;
@@ -91,7 +73,7 @@ static int explain_path(const struct question *q, enum access access, struct ans
 	struct arena *a = q->inv->arena;
 	const char *option = access == ACCESS_READ ? "--allow-read" : "--allow-write";
 	struct decision d;
-	int r = canonical_target(q, &ret->target, e);
+	int r = explain_path_target(q, &ret->target, e);
 
 	if (r < 0)
 		return r;
@@ -104,7 +86,7 @@ static int explain_path(const struct question *q, enum access access, struct ans
 		ret->entry = d.protected->pattern;
 		ret->source = origin_text(a, &d.protected->origin);
 		if (d.protected->origin.layer == LAYER_DEFAULT)
-			ret->hint = hint_option(
+			ret->hint = explain_hint(
 				a, "--set",
 				arena_printf(a, "filesystem.unprotect=%s", d.protected->pattern));
 		return 0;
@@ -134,129 +116,6 @@ static int explain_read(const struct question *q, struct answer *ret, struct err
 static int explain_write(const struct question *q, struct answer *ret, struct error *e)
 {
 	return explain_path(q, ACCESS_WRITE, ret, e);
-}
-
-/* host, host:port, [v6]:port, v6 */
-static int parse_target(const char *text, struct host *ret, uint16_t *ret_port, struct error *e)
-{
-	const char *bracket = text[0] == '[' ? strchr(text, ']') : NULL;
-	const char *colon = strchr(bracket ? bracket : text, ':');
-	size_t len = strlen(text);
-	uint64_t port = PORT_HTTPS;
-
-	if (colon && (bracket || !strchr(colon + 1, ':'))) {
-		len = (size_t)(colon - text);
-		if (text_parse_u64(colon + 1, UINT16_MAX, &port) < 0 || port == 0)
-			return error_set(e, EINVAL, "'%s' is not a port", colon + 1);
-	}
-	*ret_port = (uint16_t)port;
-	return host_parse(text, len, ret, e);
-}
-
-static const struct host_rule_entry *find_host(const struct host_rules *rules,
-					       const struct host *host, uint16_t port)
-{
-	for (size_t i = 0; i < rules->n; i++) {
-		if (host_rule_matches(&rules->v[i].rule, host, port))
-			return &rules->v[i];
-	}
-	return NULL;
-}
-
-static void answer_host_rule(struct arena *a, const struct host_rule_entry *entry,
-			     enum verdict verdict, struct answer *ret)
-{
-	ret->verdict = verdict;
-	ret->rule = verdict == VERDICT_ALLOW ? "network.allowedDomains" : "network.deniedDomains";
-	ret->entry = entry->text;
-	ret->source = origin_text(a, &entry->origin);
-	ret->reason = entry->reason;
-	if (!ret->reason)
-		ret->reason = verdict == VERDICT_ALLOW ? "an allowed domain, whatever is sent there"
-						       : "a denied domain";
-}
-
-static int explain_connect(const struct question *q, struct answer *ret, struct error *e)
-{
-	const struct policy_network *net = &q->policy->network;
-	const struct origin *mode = &q->policy->value_origin[setting_find("network.mode")];
-	struct arena *a = q->inv->arena;
-	const struct host_rule_entry *denied, *allowed;
-	struct host host;
-	uint16_t port = 0;
-	int r = parse_target(q->target, &host, &port, e);
-
-	if (r < 0)
-		return error_wrap(e, "connect %s", output_safe(a, q->target));
-	ret->target = arena_printf(a, host.kind == HOST_IPV6 ? "[%s]:%u" : "%s:%u", host.name,
-				   (unsigned)port);
-	denied = find_host(&net->denied, &host, port);
-	allowed = find_host(&net->allowed, &host, port);
-	ret->rule = "network.mode";
-	ret->source = origin_text(a, mode);
-	if (net->mode == NETWORK_NONE) {
-		ret->reason = "there is no network";
-		ret->hint = hint_option(a,
-					mode->layer == LAYER_DEFAULT
-						? "--allow-domain"
-						: "--network allowlist --allow-domain",
-					host.name);
-	} else if (denied) {
-		answer_host_rule(a, denied, VERDICT_DENY, ret);
-	} else if (net->mode == NETWORK_HOST) {
-		ret->verdict = VERDICT_ALLOW;
-		ret->reason = "the host's network, unfiltered";
-	} else if (allowed) {
-		answer_host_rule(a, allowed, VERDICT_ALLOW, ret);
-	} else {
-		ret->rule = "network.allowedDomains";
-		ret->source = "default";
-		ret->reason =
-			net->http_proxy_port || net->socks_proxy_port
-				? "not an allowed domain (the proxy of network.httpProxyPort or "
-				  "socksProxyPort decides for itself)"
-				: "not an allowed domain";
-		ret->hint = hint_option(a, "--allow-domain", host.name);
-	}
-	return 0;
-}
-
-static int explain_unix(const struct question *q, struct answer *ret, struct error *e)
-{
-	const struct policy_network *net = &q->policy->network;
-	const struct policy *p = q->policy;
-	struct arena *a = q->inv->arena;
-	int r = canonical_target(q, &ret->target, e);
-
-	if (r < 0)
-		return r;
-	for (size_t i = 0; i < net->unix_sockets.n; i++) {
-		const struct text_rule *rule = &net->unix_sockets.v[i];
-		struct view_entry entry;
-
-		path_host_view.look(&path_host_view, a, rule->text, &entry);
-		if (strcmp(entry.real, ret->target) != 0)
-			continue;
-		ret->verdict = VERDICT_ALLOW;
-		ret->rule = "network.allowUnixSockets";
-		ret->entry = rule->text;
-		ret->source = origin_text(a, &rule->origin);
-		ret->reason = "an allowed socket";
-		return 0;
-	}
-	ret->rule = "network.allowUnixSockets";
-	ret->source = "default";
-	ret->reason = "not an allowed socket";
-	ret->hint = hint_option(a, "--allow-unix", ret->target);
-	if (net->allow_all_unix_sockets) {
-		ret->verdict = VERDICT_ALLOW;
-		ret->rule = "network.allowAllUnixSockets";
-		ret->source = origin_text(
-			a, &p->value_origin[setting_find("network.allowAllUnixSockets")]);
-		ret->reason = "every socket is allowed";
-		ret->hint = NULL;
-	}
-	return 0;
 }
 
 static int explain_command(const struct question *q, struct answer *ret, struct error *e)

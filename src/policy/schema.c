@@ -78,6 +78,8 @@ const struct setting settings_table[] = {
 	  .check = check_address, .live = true, .help = "addresses and networks that no allowed name may resolve to" },
 	{ "network.strictAllowlist", SETTING_BOOL, WIDEN_LOWER, AT(network.strict_allowlist),
 	  .live = true, .help = "refuse hosts that are not listed without asking" },
+	{ "network.requireSNI", SETTING_BOOL, WIDEN_LOWER, AT(network.require_sni), .def = "true",
+	  .help = "refuse connections to the usual TLS ports that do not name the allowed host" },
 	{ "network.allowUnixSockets", SETTING_SOCKETS, WIDEN_ADDING, AT(network.unix_sockets),
 	  .help = "unix sockets that may be connected to" },
 	{ "network.allowAllUnixSockets", SETTING_BOOL, WIDEN_HIGHER, AT(network.allow_all_unix_sockets),

@@ -82,6 +82,7 @@ struct plan {
 	int landlock_abi; /* what the rules are made for */
 	bool landlock; /* the second layer; the executor fails when the kernel has none */
 	bool all_unix; /* network.allowAllUnixSockets */
+	const struct text_rules *unix_sockets; /* of the host, that may be connected to */
 	bool no_listen; /* network.allowLocalBinding is false */
 	/*
 	 * Landlock before ABI 3: the kernel would let a guarded file be emptied, so no call that

@@ -85,6 +85,22 @@ static void compile_external(struct compiler *c)
 	}
 }
 
+/* A name without a file belongs to the network namespace: from another one nothing leads there. */
+static void note_abstract(struct compiler *c)
+{
+	const struct text_rules *sockets = &c->p->network.unix_sockets;
+
+	for (size_t i = 0; c->plan->new_net && i < sockets->n; i++) {
+		if (sockets->v[i].text[0] == '@')
+			ARENA_PUSH(c->a, c->plan->notes.v, c->plan->notes.n)->text = arena_printf(
+				c->a,
+				"network.allowUnixSockets %s (%s): cannot be reached from a "
+				"network "
+				"of the sandbox's own, only with --network host",
+				sockets->v[i].text, origin_text(c->a, &sockets->v[i].origin));
+	}
+}
+
 int plan_compile_network(struct compiler *c)
 {
 	const struct policy_network *net = &c->p->network;
@@ -99,6 +115,8 @@ int plan_compile_network(struct compiler *c)
 		*ARENA_PUSH(c->a, plan->host_ports, plan->n_host_ports) = net->host_ports.v[i].port;
 	if (net->mode == NETWORK_ALLOWLIST)
 		compile_external(c);
+	plan->unix_sockets = &net->unix_sockets;
+	note_abstract(c);
 	r = compile_published(c);
 	if (r < 0)
 		return r;

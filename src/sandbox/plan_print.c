@@ -89,6 +89,20 @@ static const char *network_text(const struct plan *plan)
 	return plan->loopback ? "none (own loopback)" : "none (loopback down)";
 }
 
+/* Said where it is not as usual: own sockets only, and servers on the own loopback. */
+static void print_sockets(const struct plan *plan, struct buf *out)
+{
+	if (plan->all_unix)
+		buf_puts(out, "unix        all sockets that are visible\n");
+	for (size_t i = 0; !plan->all_unix && i < plan->unix_sockets->n; i++) {
+		buf_puts(out, "unix        ");
+		text_append_safe(out, plan->unix_sockets->v[i].text);
+		buf_putc(out, '\n');
+	}
+	if (plan->no_listen)
+		buf_puts(out, "listening   refused, but for unix sockets\n");
+}
+
 void plan_print(const struct plan *plan, struct buf *out)
 {
 	if (plan->bare)
@@ -98,6 +112,7 @@ void plan_print(const struct plan *plan, struct buf *out)
 			   plan->new_net ? " net" : "");
 	buf_printf(out, "network     %s\n", network_text(plan));
 	print_ports(plan, out);
+	print_sockets(plan, out);
 	buf_printf(out, "ids         uid %u, gid %u, no capabilities, no_new_privs\n", plan->uid,
 		   plan->gid);
 	buf_printf(out, "directory   ");
@@ -172,6 +187,13 @@ void plan_print_json(const struct plan *plan, struct buf *out)
 	json_kbool(&j, "loopback", plan->loopback);
 	json_kbool(&j, "egress", plan->egress);
 	print_ports_json(&j, plan);
+	json_kbool(&j, "listening", !plan->no_listen);
+	json_kbool(&j, "allUnixSockets", plan->all_unix);
+	json_key(&j, "unixSockets");
+	json_begin_array(&j);
+	for (size_t i = 0; i < plan->unix_sockets->n; i++)
+		json_string(&j, plan->unix_sockets->v[i].text);
+	json_end_array(&j);
 	json_kbool(&j, "landlock", plan->landlock);
 	json_kbool(&j, "namespaces", !plan->bare);
 	json_kstring(&j, "directory", plan->cwd);

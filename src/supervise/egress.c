@@ -21,7 +21,6 @@
 
 #define PROXY_CONTROL_FD 3
 #define BATCH_MAX ((size_t)24 << 10) /* more than the proxy puts into one datagram */
-#define CONFIG_MAX ((size_t)4 << 20) /* what the proxy takes */
 #define ASK_MS 120000 /* a person may be away; programs do not wait longer either */
 
 struct egress_listener {
@@ -53,7 +52,7 @@ static void write_hosts(struct buf *b, const char *verb, const struct host_rules
 	}
 }
 
-static int write_config(struct buf *b, const struct policy *p, bool ask)
+int egress_write_config(struct buf *b, const struct policy *p, bool ask)
 {
 	const struct policy_network *n = &p->network;
 
@@ -62,6 +61,7 @@ static int write_config(struct buf *b, const struct policy *p, bool ask)
 	buf_printf(b, "private %d\n", n->allow_private_addresses);
 	if (ask && !n->strict_allowlist)
 		buf_printf(b, "ask %d\n", ASK_MS);
+	buf_printf(b, "requireSNI %d\n", n->require_sni);
 	buf_printf(b, "denyOwn %d\n", n->deny_own_addresses);
 	for (size_t i = 0; i < n->denied_resolved.n; i++)
 		buf_printf(b, "denyAddress %s\n", n->denied_resolved.v[i].text);
@@ -77,13 +77,13 @@ static int write_config(struct buf *b, const struct policy *p, bool ask)
 
 static int send_config(const struct egress *x)
 {
-	_cleanup_buf_ struct buf b = BUF_INIT(CONFIG_MAX);
+	_cleanup_buf_ struct buf b = BUF_INIT(EGRESS_CONFIG_MAX);
 	_cleanup_fd_ int memory = (int)syscall(SYS_memfd_create, "config", 1u /* CLOEXEC */);
 	int r;
 
 	if (memory < 0)
 		return -errno;
-	r = write_config(&b, x->setup.policy, x->setup.ask);
+	r = egress_write_config(&b, x->setup.policy, x->setup.ask);
 	if (r == 0)
 		r = fd_write_all(memory, buf_str(&b), b.len);
 	return r < 0 ? r : fd_send(x->control, "config", strlen("config"), memory);
@@ -380,16 +380,16 @@ void egress_detach(struct egress_user *u)
 
 int egress_new(const struct egress_setup *setup, struct egress **ret, struct error *e)
 {
-	_cleanup_buf_ struct buf b = BUF_INIT(CONFIG_MAX);
+	_cleanup_buf_ struct buf b = BUF_INIT(EGRESS_CONFIG_MAX);
 	struct egress *x;
 	int events;
 
 	if (access(setup->program, X_OK) < 0)
 		return error_set(e, errno, "the egress proxy %s: %s", setup->program,
 				 strerror(errno));
-	if (write_config(&b, setup->policy, setup->ask) < 0)
+	if (egress_write_config(&b, setup->policy, setup->ask) < 0)
 		return error_set(e, EFBIG, "the network lists are longer than %zu MiB",
-				 CONFIG_MAX >> 20);
+				 EGRESS_CONFIG_MAX >> 20);
 	events = epoll_create1(EPOLL_CLOEXEC);
 	if (events < 0)
 		return error_set(e, errno, "cannot make an epoll descriptor: %s", strerror(errno));

@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include "base/buf.h"
 #include "base/error.h"
 #include "policy/policy.h"
 #include "sandbox/native/egress.h"
@@ -41,6 +42,9 @@ struct egress_user {
 	size_t n_listeners;
 };
 
+#define EGRESS_CONFIG_MAX ((size_t)4 << 20) /* what the proxy takes */
+/* The rules, as ambit-proxy reads them; -EFBIG when they are longer. */
+int egress_write_config(struct buf *b, const struct policy *p, bool ask) NODISCARD;
 /* What can be known to fail later fails here: a missing program, a policy too large. */
 int egress_new(const struct egress_setup *setup, struct egress **ret, struct error *e) NODISCARD;
 void egress_free(struct egress *x); /* NULL is fine; ends the proxy */
