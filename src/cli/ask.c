@@ -30,17 +30,25 @@ static void describe(const struct egress_record *r, struct buf *out)
 		buf_printf(out, ":%u", (unsigned)r->port);
 }
 
-static void remember(const char *file, const struct amendment *what)
+static void remember(struct run *run, const char *file, const struct amendment *what)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(BUF_MAX_TEXT);
 	struct error e = { 0 };
 
 	text_append_safe(&b, what->entry);
-	if (amend_file(file, what, &e) < 0)
+	if (amend_file(file, what, &e) < 0) {
 		log_warn("allowed for this run only: %s", e.text);
-	else
-		log_warn("%s is allowed from now on: %s.%s in %s", buf_str(&b), what->group,
-			 what->list, file);
+		return;
+	}
+	log_warn("%s is allowed from now on: %s.%s in %s", buf_str(&b), what->group, what->list,
+		 file);
+	buf_done(&b);
+	buf_printf(&b, "%s.%s", what->group, what->list);
+	session_note_change(run_session(run), &(struct audit_policy_change){ .by = "ask",
+									     .action = "allow",
+									     .setting = buf_str(&b),
+									     .value = what->entry,
+									     .scope = "always" });
 }
 
 /*
@@ -71,10 +79,11 @@ static int put(struct run *run, const char *what, const char *target, const char
 	}
 }
 
-static void confirm(char key, const char *target, const char *file, const struct amendment *always)
+static void confirm(struct run *run, char key, const char *target, const char *file,
+		    const struct amendment *always)
 {
 	if (key == 'a')
-		remember(file, always);
+		remember(run, file, always);
 	else if (key == 'o' || key == 'r')
 		log_warn("allowed %s: %s", key == 'o' ? "once" : "for this run", target);
 }
@@ -94,7 +103,7 @@ void ask_person(struct run *run, const struct egress_record *r, const char *gran
 	answer = put(run, "no rule covers a connection to", buf_str(&target), grant_file, &always,
 		     &key);
 	session_answer(run_session(run), r->id, (enum egress_answer)answer);
-	confirm(key, buf_str(&target), grant_file, &always);
+	confirm(run, key, buf_str(&target), grant_file, &always);
 }
 
 void ask_person_write(struct run *run, const struct violation *v, const char *grant_file)
@@ -114,5 +123,5 @@ void ask_person_write(struct run *run, const struct violation *v, const char *gr
 	answer = put(run, "the command wants to write to a protected name:", buf_str(&target),
 		     grant_file, named ? &always : NULL, &key);
 	session_answer_write(run_session(run), v->id, (enum violation_answer)answer);
-	confirm(key, buf_str(&target), grant_file, &always);
+	confirm(run, key, buf_str(&target), grant_file, &always);
 }

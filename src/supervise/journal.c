@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "policy/schema.h"
 #include "supervise/egress_record.h"
 #include "supervise/report.h"
@@ -182,6 +183,52 @@ void journal_network(struct journal *j, const char *by, const struct policy *p)
 	put_hosts(&r, "allowedDomains", &p->network.allowed);
 	put_hosts(&r, "deniedDomains", &p->network.denied);
 	commit(j, &r);
+}
+
+void journal_asked(struct journal *j, uint32_t id, bool write, const char *target)
+{
+	struct journal_question *q = &j->questions[j->n_questions++ % JOURNAL_QUESTIONS_MAX];
+
+	*q = (struct journal_question){ .id = id, .write = write };
+	text_copy(q->target, sizeof(q->target), target);
+}
+
+static const char *find_question(const struct journal *j, uint32_t id, bool write)
+{
+	for (size_t i = 0; i < j->n_questions && i < JOURNAL_QUESTIONS_MAX; i++) {
+		if (j->questions[i].id == id && j->questions[i].write == write)
+			return j->questions[i].target;
+	}
+	return "unknown";
+}
+
+void journal_change(struct journal *j, const struct audit_policy_change *c)
+{
+	struct audit_policy_change change = *c;
+	struct error e;
+	int r;
+
+	if (!may_write(j))
+		return;
+	change.run = j->run;
+	r = audit_policy_change(j->log, &change, &e);
+	if (r < 0 && !j->failed) {
+		j->failed = r;
+		j->error = e;
+	}
+}
+
+void journal_answered(struct journal *j, uint32_t id, bool write, const char *by, bool allow,
+		      const char *scope)
+{
+	journal_change(j,
+		       &(struct audit_policy_change){
+			       .by = by,
+			       .action = allow ? "allow" : "deny",
+			       .setting = write ? "filesystem.unprotect" : "network.allowedDomains",
+			       .value = find_question(j, id, write),
+			       .scope = scope,
+		       });
 }
 
 void journal_end(struct journal *j, const struct run_result *result, size_t violations,

@@ -22,6 +22,15 @@ struct run_result;
 #define JOURNAL_LINES_MAX 5000
 #define JOURNAL_PLACES_MAX 1024
 
+/* What somebody was asked about and has not answered yet. */
+struct journal_question {
+	uint32_t id;
+	bool write; /* a path, not a host */
+	char target[256];
+};
+
+#define JOURNAL_QUESTIONS_MAX 16 /* the last ones; of older ones only the answer is known */
+
 struct journal {
 	struct audit *log; /* NULL: nothing is written */
 	char run[AUDIT_RUN_ID_LEN + 1];
@@ -31,6 +40,8 @@ struct journal {
 	uint64_t sent, received; /* bytes of them */
 	uint32_t places[JOURNAL_PLACES_MAX]; /* hashes of what was logged: host, port, verdict */
 	size_t n_places;
+	struct journal_question questions[JOURNAL_QUESTIONS_MAX]; /* a ring */
+	size_t n_questions;
 	int failed; /* -errno of the first record that could not be written */
 	struct error error;
 };
@@ -42,6 +53,12 @@ void journal_denied(struct journal *j, const struct report_entry *entry);
 void journal_decision(struct journal *j, const struct egress_record *d);
 /* The network lists are those of p from now on. */
 void journal_network(struct journal *j, const char *by, const struct policy *p);
+/* A grant or refusal by a person: what was asked, and the answer. scope: "once", "run". */
+void journal_asked(struct journal *j, uint32_t id, bool write, const char *target);
+void journal_answered(struct journal *j, uint32_t id, bool write, const char *by, bool allow,
+		      const char *scope);
+/* Any other change of what is allowed; its run is this one. */
+void journal_change(struct journal *j, const struct audit_policy_change *c);
 /* result NULL: nothing was run, because of e. */
 void journal_end(struct journal *j, const struct run_result *result, size_t violations,
 		 const struct error *e);

@@ -283,6 +283,7 @@ static void take_question(struct session *s, struct violation *v)
 {
 	v->path[sizeof(v->path) - 1] = v->rule[sizeof(v->rule) - 1] = '\0';
 	v->reason[sizeof(v->reason) - 1] = v->process[sizeof(v->process) - 1] = '\0';
+	journal_asked(&s->journal, v->id, true, v->path);
 	if (s->req.hooks && s->req.hooks->ask_write)
 		s->req.hooks->ask_write(s->req.ctx, v);
 	else
@@ -336,6 +337,13 @@ void session_on_egress(void *ctx, const struct egress_record *r)
 			hooks->decision(s->req.ctx, r);
 		break;
 	case EGRESS_ASK:
+		text_append_safe(&notice, r->host);
+		if (r->port)
+			buf_printf(&notice, ":%u", (unsigned)r->port);
+		journal_asked(&s->journal, r->id, false, buf_str(&notice));
+		if (hooks->ask)
+			hooks->ask(s->req.ctx, r);
+		break;
 	case EGRESS_UNASK:
 		if (hooks->ask)
 			hooks->ask(s->req.ctx, r);
@@ -352,15 +360,27 @@ void session_on_egress(void *ctx, const struct egress_record *r)
 	}
 }
 
+void session_note_change(struct session *s, const struct audit_policy_change *c)
+{
+	journal_change(&s->journal, c);
+}
+
 void session_answer_write(struct session *s, uint32_t id, enum violation_answer answer)
 {
 	struct violation_reply reply = { .id = id, .answer = (int32_t)answer };
 
+	journal_answered(&s->journal, id, true, "ask",
+			 answer == VIOLATION_ALLOW_ONCE || answer == VIOLATION_ALLOW_RUN,
+			 answer == VIOLATION_ALLOW_ONCE || answer == VIOLATION_REFUSE ? "once"
+										      : "run");
 	(void)!send(s->reports[0], &reply, sizeof(reply), MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 void session_answer(struct session *s, uint32_t id, enum egress_answer answer)
 {
+	journal_answered(&s->journal, id, false, s->req.learn ? "learn" : "ask",
+			 answer == EGRESS_ALLOW_ONCE || answer == EGRESS_ALLOW_RUN,
+			 answer == EGRESS_ALLOW_ONCE || answer == EGRESS_DENY ? "once" : "run");
 	if (s->egress)
 		egress_answer(s->egress, id, answer);
 }

@@ -116,6 +116,8 @@ void session_answer(struct session *s, uint32_t id, enum egress_answer answer);
  */
 bool session_freeze(struct session *s, int sig);
 void session_answer_write(struct session *s, uint32_t id, enum violation_answer answer);
+/* For the audit log: what is allowed was changed beyond this run. */
+void session_note_change(struct session *s, const struct audit_policy_change *c);
 /* Everything inside, at once. */
 void session_kill(struct session *s);
 /* The owner found that a limit is reached which only he can see (output): tells it, ends all. */

@@ -99,6 +99,13 @@ def settings(box):
     return Path(box.env["HOME"]) / ".config/ambit/settings.json"
 
 
+def changes(box):
+    """What the audit log says about answers: (action, setting, value, scope)."""
+    log = (box.state / "ambit/audit.jsonl").read_text().splitlines()
+    return [(r["action"], r["setting"], r["value"], r["scope"]) for r in map(json.loads, log)
+            if r["event"] == "policy-change" and r["by"] == "ask"]
+
+
 def test_person_answers(person, net, box):
     t = person(f"{CURL} http://allowed.test/; {CURL} http://allowed.test/; {CURL} http://other.test/; "
                "read -p 'and you? ' x; echo got $x")
@@ -114,6 +121,8 @@ def test_person_answers(person, net, box):
     t.see("got me")
     assert t.end() == 0
     assert not settings(box).exists() and not net.leaks(names=("allowed.test",))
+    assert changes(box) == [("allow", "network.allowedDomains", "allowed.test:80", "run"),
+                            ("deny", "network.allowedDomains", "other.test:80", "once")]
 
 
 def test_person_says_always(person, box):
@@ -125,6 +134,7 @@ def test_person_says_always(person, box):
     assert len(seen) == 2
     assert t.end() == 0
     assert json.loads(settings(box).read_text()) == {"network": {"allowedDomains": ["allowed.test"]}}
+    assert changes(box)[-1] == ("allow", "network.allowedDomains", "allowed.test", "always")
     t = person(f"{CURL} http://allowed.test/")
     t.see("200")
     assert t.end() == 0 and "no rule covers" not in t.shown
@@ -163,6 +173,8 @@ def test_protected_name(person, box):
     t.see("done")
     assert t.end() == 0
     assert (box.ws / ".envrc").read_text() == "y\n"
+    assert changes(box) == [("allow", "filesystem.unprotect", str(box.ws / ".envrc"), "run"),
+                            ("deny", "filesystem.unprotect", str(box.ws / ".vscode"), "once")]
     assert not (box.ws / ".vscode").exists() and not (box.ws / "denied").exists()
 
 

@@ -195,7 +195,6 @@ def test_option_at_the_end_without_argument(plain):
     (["touch", "canary"], "ambit run -- touch"),
     (["zzzzzz"], "unknown command 'zzzzzz'"),
     (["--network", "none", "run", "touch", "canary"], "options follow the command"),
-    (["learn", "--", "touch", "canary"], "not available"),
     (["mcp", "serve"], "not available"),
     ([""], "unknown command"),
     (["bad\x1b[31m\nname"], "\\x1b"),
