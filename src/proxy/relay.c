@@ -314,19 +314,29 @@ static int finish(struct conn *c, unsigned s)
 	return 0;
 }
 
+/* What waits to be written, together with what was read behind it. */
+static int push_waiting(struct conn *c, unsigned s)
+{
+	struct side *from = &c->side[s], *to = &c->side[!s];
+	enum flow_mode mode = c->flow[s].mode;
+	int r = 0;
+
+	if (to->out.len == 0)
+		return 0;
+	if (to->out.len < RELAY_TOGETHER && from->in.len > 0 && mode != FLOW_NONE &&
+	    mode != FLOW_DONE)
+		r = pump_kept(c, s);
+	return r < 0 ? r : relay_flush(to);
+}
+
 int relay_pump(struct relay *rl, struct conn *c, unsigned s)
 {
 	struct side *from = &c->side[s], *to = &c->side[!s];
 	struct flow *f = &c->flow[s];
 
 	for (size_t moved = 0; moved < RELAY_TURN;) {
-		ssize_t n = 0;
+		ssize_t n = push_waiting(c, s);
 
-		if (to->out.len > 0 && to->out.len < RELAY_TOGETHER && from->in.len > 0 &&
-		    f->mode != FLOW_NONE && f->mode != FLOW_DONE)
-			n = pump_kept(c, s);
-		if (n == 0)
-			n = relay_flush(to);
 		if (n < 0 || to->out.len > 0)
 			return (int)n;
 		if (f->pipe && f->pipe->fill > 0) {
