@@ -59,14 +59,22 @@ void srt_help(struct buf *out)
 	}
 }
 
-static const struct srt_option *find(const char *name, size_t len, char letter)
+static const struct srt_option *find_long(const char *name, size_t len)
 {
 	for (size_t i = 0; i < ARRAY_LEN(options); i++) {
-		const struct srt_option *o = &options[i];
+		const char *known = options[i].name;
 
-		if (letter ? o->letter == letter
-			   : o->name && strlen(o->name) == len && memcmp(o->name, name, len) == 0)
-			return o;
+		if (known && strlen(known) == len && memcmp(known, name, len) == 0)
+			return &options[i];
+	}
+	return NULL;
+}
+
+static const struct srt_option *find_letter(char letter)
+{
+	for (size_t i = 0; i < ARRAY_LEN(options); i++) {
+		if (options[i].letter == letter)
+			return &options[i];
 	}
 	return NULL;
 }
@@ -93,7 +101,7 @@ static int parse_long(const char *text, char *const **next, struct srt_options *
 		      struct error *e)
 {
 	size_t len = strcspn(text, "=");
-	const struct srt_option *o = find(text, len, '\0');
+	const struct srt_option *o = find_long(text, len);
 
 	if (!o || (!o->argument && text[len]))
 		return error_set(e, EINVAL, "unknown option '--%s'", text);
@@ -104,7 +112,7 @@ static int parse_letters(const char *text, char *const **next, struct srt_option
 			 struct error *e)
 {
 	for (; *text; text++) {
-		const struct srt_option *o = find(NULL, 0, *text);
+		const struct srt_option *o = find_letter(*text);
 		int r;
 
 		if (!o)

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import srt_compare
-from ambit_test import AMBIT, TREE, skip_impossible
+from ambit_test import AMBIT, TREE, skip_impossible, who, whos
 
 sys.modules.setdefault("srt_compare", srt_compare)
 import srt_cases  # noqa: E402,F401 (fills CASES)
@@ -26,37 +26,34 @@ LEAST = 60
 NOT_FOR_ROOT = {"settings_unusable"}
 
 
-@pytest.mark.parametrize("name", [c[0] for c in srt_compare.CASES])
-def test_case(plain, name):
-    run_cases(plain.who, [name])
-
-
-def run_cases(person, names):
-    """In a process of its own, which as root has a network namespace of its own."""
-    script = (f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); import os, json, srt_compare as c, srt_cases\n"
-              f"import pwd, tempfile, shutil\n"
+def ask_ours(person):
+    """The answers of ours to all cases, from one process, which as root has a world of its own."""
+    script = (f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
+              f"import json, os, pwd, shutil, tempfile, srt_compare as c, srt_cases\n"
               f"c.own_world()\n"
               f"base = tempfile.mkdtemp(prefix='ambit-srt.', dir=c.base_dir()); os.chmod(base, 0o755)\n"
               f"with c.serving() as port:\n"
               f"  for name, function, expected in c.CASES:\n"
-              f"    if name in sys.argv[1:]:\n"
-              f"      print(json.dumps([name, c.answer(function, [{str(SRT)!r}], pwd.getpwuid({person.uid}), base, port)]), flush=True)\n"
+              f"    print(json.dumps([name, c.answer(function, [{str(SRT)!r}], pwd.getpwuid({person.uid}), base, port)]), flush=True)\n"
               f"shutil.rmtree(base, ignore_errors=True)\n")
-    r = subprocess.run([sys.executable, "-B", "-c", script, *names], capture_output=True, text=True, timeout=600)
+    r = subprocess.run([sys.executable, "-B", "-c", script], capture_output=True, text=True, timeout=1200)
     assert r.returncode == 0, r.stderr
-    answers = dict(json.loads(line) for line in r.stdout.splitlines())
-    assert sorted(answers) == sorted(names), r.stderr
-    wrong = {}
-    for name, _, expected in srt_compare.CASES:
-        if name in answers:
-            problem = srt_compare.judge(expected, ANSWERS[name], answers[name])
-            if problem:
-                wrong[name] = problem
-    assert not wrong, "\n".join(f"{n}:\n{p}" for n, p in wrong.items())
+    return dict(json.loads(line) for line in r.stdout.splitlines())
 
 
-def test_cases_as_root(rooted):
-    run_cases(rooted.who, [c[0] for c in srt_compare.CASES if c[0] not in NOT_FOR_ROOT])
+@pytest.fixture(scope="module", params=whos())
+def ours(request):
+    return request.param, ask_ours(who(request.param))
+
+
+@pytest.mark.parametrize("name", [c[0] for c in srt_compare.CASES])
+def test_case(ours, name):
+    person, answers = ours
+    if person == "root" and name in NOT_FOR_ROOT:
+        return
+    expected = next(c[2] for c in srt_compare.CASES if c[0] == name)
+    problem = srt_compare.judge(expected, ANSWERS[name], answers[name])
+    assert not problem, problem
 
 
 def test_enough_cases():
