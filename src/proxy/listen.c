@@ -190,6 +190,17 @@ static void accept_transparent(struct proxy *p, const struct listener *l, int fd
 	conn_advance(p, c);
 }
 
+/* "localhost" is either family's: where 127.0.0.1 refuses, the service may be at ::1. */
+static void dial_forward(struct proxy *p, struct conn *c, const struct listener *l)
+{
+	static const uint8_t v4[4] = { 127, 0, 0, 1 }, v6[16] = { [15] = 1 };
+	bool loopback = l->forward.kind == HOST_IPV4 && memcmp(l->forward.addr, v4, 4) == 0;
+	struct host to[2] = { l->forward };
+
+	host_from_addr(HOST_IPV6, v6, &to[1]);
+	dial_direct(p, c, to, loopback ? 2 : 1, l->forward_port);
+}
+
 static void accept_plain(struct proxy *p, const struct listener *l, int fd)
 {
 	static const struct {
@@ -207,7 +218,7 @@ static void accept_plain(struct proxy *p, const struct listener *l, int fd)
 		return;
 	if (l->kind == LISTENER_FORWARD) {
 		conn_set_target(p, c, &l->forward, l->forward_port, l->rule);
-		dial_direct(p, c, &l->forward, 1, l->forward_port);
+		dial_forward(p, c, l);
 	}
 	conn_advance(p, c);
 }

@@ -309,6 +309,50 @@ def test_seeds_are_of_no_use_inside(box):
         assert child.process.stdout.readline() == b"served 5 got 0\n"
 
 
+# --- --allow-host-port ------------------------------------------------------------------
+
+@pytest.mark.parametrize("network", [[], ["--network", "none"], ["--allow-domain", "a.test"]],
+                         ids=" ".join)
+@pytest.mark.parametrize("bound", ["127.0.0.1", "::1", "0.0.0.0", "::"])
+def test_host_port(box, serve, network, bound):
+    """A service of the host, whichever loopback it has, by both names inside; its neighbour not."""
+    port, other = free_port(), free_port()
+    talk = """
+import socket, sys
+for host in ("127.0.0.1", "::1", "localhost"):
+    for port in sys.argv[1:]:
+        try:
+            with socket.create_connection((host, int(port)), 5) as s:
+                s.sendall(b"x" * 300000)
+                s.shutdown(socket.SHUT_WR)
+                n = 0
+                while more := s.recv(65536):
+                    n += len(more)
+                print(n)
+        except OSError as e:
+            print("refused")
+"""
+    with serve("echo", (bound, port), (bound, other), sandbox=False):
+        r = box.run(PYTHON, "-c", talk, str(port), str(other),
+                    options=["--allow-host-port", str(port), *network]).ok()
+        assert r.out == "300000\nrefused\n" * 3, str(r)
+
+
+def test_host_port_without_service(box):
+    """Allowed, and nobody there: refused or ended at once."""
+    port = free_port()
+    r = box.run(PYTHON, "-c", f"""
+import socket, time
+start = time.monotonic()
+try:
+    s = socket.create_connection(("127.0.0.1", {port}), 5)
+    print(s.recv(1))
+except OSError as e:
+    print("b''")
+print(time.monotonic() - start < {AT_ONCE})""", options=["--allow-host-port", str(port)]).ok()
+    assert r.out == "b''\nTrue\n", str(r)
+
+
 # --- network.allowLocalBinding -----------------------------------------------------------
 
 LISTEN = """
