@@ -53,12 +53,13 @@ static struct question *find_question(const struct proxy *p, const struct owner 
 static void give(struct conn *c, const struct host *host, uint16_t port, bool allow,
 		 const char *reason)
 {
-	free(c->grant);
-	c->grant = malloc(sizeof(*c->grant));
-	if (!c->grant)
+	struct grant *g = c->grant ? c->grant : malloc(sizeof(*g));
+
+	if (!g)
 		abort();
-	*c->grant = (struct grant){ .allow = allow, .port = port, .reason = reason };
-	text_copy(c->grant->name, sizeof(c->grant->name), host->name);
+	*g = (struct grant){ .allow = allow, .port = port, .reason = reason };
+	text_copy(g->name, sizeof(g->name), host->name);
+	c->grant = g;
 }
 
 static struct question *new_question(struct proxy *p, const struct conn *c, const struct host *host,
