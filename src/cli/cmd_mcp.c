@@ -210,6 +210,7 @@ static int serve(const struct invocation *inv, struct error *e)
 				 .version = AMBIT_VERSION,
 				 .in = STDIN_FILENO,
 				 .out = STDOUT_FILENO,
+				 .report_reads = inv->options.report_reads,
 				 .warn = warn };
 	struct policy_inputs in;
 	int r = invocation_inputs(inv, &in, e);

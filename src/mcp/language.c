@@ -29,7 +29,7 @@ struct launcher {
 	bool shell; /* the file and its arguments go to `sh -c`, as "$1" and following */
 };
 
-enum wrapping { WRAP_NONE, WRAP_SCRIPT, WRAP_MODULE, WRAP_GO, WRAP_RUST, WRAP_PHP };
+enum wrapping { WRAP_NONE, WRAP_SHELL, WRAP_SCRIPT, WRAP_MODULE, WRAP_GO, WRAP_RUST, WRAP_PHP };
 
 struct language {
 	const char *name;
@@ -59,7 +59,7 @@ static const struct language table[LANGUAGE_COUNT] = {
 	  "import os as _os\n"
 	  "FILE_CONTENT_PATH = file_path = _os.environ['FILE_CONTENT_PATH']\n"
 	  "with open(file_path, encoding='utf-8', errors='replace') as _f: FILE_CONTENT = _f.read()\n" },
-	{ "shell", { "bash", "sh" }, "main.sh", WRAP_NONE, { { .program = "bash" }, { .program = "sh" } },
+	{ "shell", { "bash", "sh" }, "main.sh", WRAP_SHELL, { { .program = "bash" }, { .program = "sh" } },
 	  "FILE_CONTENT=$(cat -- \"$FILE_CONTENT_PATH\") || exit; file_path=$FILE_CONTENT_PATH; " },
 	{ "ruby", { "rb" }, "main.rb", WRAP_NONE, { { .program = "ruby" } },
 	  "FILE_CONTENT_PATH = file_path = ENV.fetch('FILE_CONTENT_PATH'); "
@@ -435,6 +435,23 @@ static bool prepare_inline(struct arena *a, const struct language_found *l, cons
 	return true;
 }
 
+/* A shell takes its program as an argument too: nothing is to be put anywhere. */
+static bool prepare_shell(struct arena *a, const struct language_found *l, const char *code,
+			  struct language_code *ret)
+{
+	char **argv;
+
+	if (strlen(code) > INLINE_MAX)
+		return false;
+	argv = arena_array(a, 5, sizeof(*argv));
+	argv[0] = arena_strdup(a, l->program);
+	argv[1] = arena_strdup(a, "-c");
+	argv[2] = arena_strdup(a, code);
+	argv[3] = arena_strdup(a, l->language->file); /* $0, for its messages */
+	*ret = (struct language_code){ .inline_only = true, .argv = argv };
+	return true;
+}
+
 static const char *module_prologue(bool with_file)
 {
 	return with_file ? "import {readFileSync as ambit_read} from 'node:fs';"
@@ -470,6 +487,8 @@ void language_prepare(struct arena *a, const struct language_found *l,
 	} else {
 		buf_puts(&b, prologue);
 		buf_puts(&b, code);
+		if (how == WRAP_SHELL && prepare_shell(a, l, buf_str(&b), ret))
+			return;
 	}
 	ret->file = file;
 	ret->text = arena_strdup(a, buf_str(&b));

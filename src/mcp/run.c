@@ -169,7 +169,7 @@ static int start_confined(struct server *s, struct run *run, const struct run_sp
 		.audit = s->req->audit,
 		.proxy_program = s->req->proxy_program,
 		.egress = s->egress,
-		.report_reads = true,
+		.report_reads = s->req->report_reads,
 		.files = spec->files,
 		.n_files = spec->n_files,
 		.stdio = { stdio[0], stdio[1], stdio[2] },
@@ -221,12 +221,14 @@ void run_start(struct server *s, struct run *run, const struct run_spec *spec)
 
 /* --- while it runs ------------------------------------------------------------------------ */
 
-size_t run_poll(const struct run *run, struct pollfd *ret)
+size_t run_poll(struct run *run, struct pollfd *ret)
 {
 	size_t n = 0;
 
+	run->polled = NULL;
 	if (run->state != RUN_RUNNING)
 		return 0;
+	run->polled = ret;
 	ret[n++] =
 		(struct pollfd){ .fd = run->session ? session_fd(run->session) : run->unboxed.pidfd,
 				 .events = POLLIN };
@@ -325,20 +327,37 @@ static void finish(struct server *s, struct run *run)
 	}
 	if (run->result.timed_out)
 		run->stop = RUN_STOP_TIMEOUT;
+	if (run->sandboxed && r == 0 && !s->req->report_reads)
+		denied_by_output(run);
 	close_outputs(run);
 	run->state = RUN_ENDED;
 	arena_free(TAKE_PTR(run->work));
+}
+
+/* Is there something on one of its outputs? */
+static bool has_output(const struct run *run)
+{
+	size_t n = 1;
+
+	for (size_t i = 0; run->polled && i < 2; i++) {
+		if (run->out[i] >= 0 && run->polled[n++].revents)
+			return true;
+	}
+	return false;
 }
 
 void run_step(struct server *s, struct run *run, uint64_t now)
 {
 	if (run->state != RUN_RUNNING)
 		return;
-	read_output(s, run, READS_PER_STEP);
+	if (has_output(run))
+		read_output(s, run, READS_PER_STEP);
 	if (run->deadline_ms && now >= run->deadline_ms && run->stop == RUN_STOP_NONE)
 		run_stop(run, RUN_STOP_TIMEOUT);
-	if (has_ended(run))
+	if ((!run->polled || run->polled[0].revents || run_wait_ms(run, now) == 0) &&
+	    has_ended(run))
 		finish(s, run);
+	run->polled = NULL;
 }
 
 void run_stop(struct run *run, enum run_stop why)

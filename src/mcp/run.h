@@ -49,6 +49,7 @@ struct run {
 	struct policy policy; /* of this run: the server's, narrowed */
 	struct report report;
 	int out[2]; /* read ends of stdout, stderr; -1 = at the end */
+	const struct pollfd *polled; /* what the last poll() said of it; NULL = it was not asked */
 	struct spool spool[2];
 	uint64_t output_limit, deadline_ms; /* deadline 0 = none */
 	uint64_t started_ms;
@@ -82,8 +83,8 @@ struct run *run_new(struct server *s);
 int run_stage(struct server *s, struct run *run, const char **ret, struct error *e) NODISCARD;
 /* Failing, it is RUN_ENDED with the reason in `failure`. */
 void run_start(struct server *s, struct run *run, const struct run_spec *spec);
-/* Up to RUN_FDS descriptors to poll; how many. */
-size_t run_poll(const struct run *run, struct pollfd *ret);
+/* Up to RUN_FDS descriptors to poll, which stay there until run_step(); how many. */
+size_t run_poll(struct run *run, struct pollfd *ret);
 int run_wait_ms(const struct run *run, uint64_t now);
 /* Take in what is there; afterwards it may have ended. */
 void run_step(struct server *s, struct run *run, uint64_t now);

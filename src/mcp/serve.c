@@ -201,7 +201,7 @@ static size_t gather(struct server *s, struct loop *l)
 				 .events = POLLIN };
 	l->fds[2] = (struct pollfd){ .fd = s->req->out,
 				     .events = frame_waiting(&s->out) ? POLLOUT : 0 };
-	for (const struct run *run = s->runs; run; run = run->next)
+	for (struct run *run = s->runs; run; run = run->next)
 		n += run_poll(run, l->fds + n);
 	return n;
 }

@@ -21,6 +21,7 @@ struct mcp_serve {
 	const char *version; /* of this program */
 	const char *self; /* this program's file */
 	const char *proxy_program;
+	bool report_reads; /* watch every open for reading */
 	const char *spool_dir; /* where long outputs are kept, without a name */
 	/*
 	 * Who asked for no sandbox ("AMBIT_NO_SANDBOX"); NULL = there is one. Then nothing

@@ -192,6 +192,9 @@ int record_start(struct server *s, struct call *c, struct error *e) NODISCARD;
 /* error: why there is no result, or NULL. */
 int record_end(struct server *s, struct call *c, const char *error, struct error *e) NODISCARD;
 
+/* denied.c: hidden files that the program could not open, as far as it has said so. */
+void denied_by_output(struct run *run);
+
 /* resources.c */
 void resources_list(struct server *s, const struct rpc_message *m, struct request *rq);
 void resources_templates(struct server *s, const struct rpc_message *m, struct request *rq);

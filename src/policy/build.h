@@ -125,6 +125,8 @@ int rule_expand(struct builder *b, const struct source *s, const char *text, con
 		struct error *e) NODISCARD;
 /* The canonical form of an absolute and clean path. */
 const char *rule_resolve(struct builder *b, const char *path, bool *ret_absent);
+/* Sets real and absent by path. */
+void rule_resolve_again(struct builder *b, struct path_rule *rule);
 
 /* network.c */
 int network_check_proxy_url(const char *text, struct error *e) NODISCARD;

@@ -266,3 +266,27 @@ void defaults_add_rules(struct builder *b)
 		add_secret(b, &secrets[i], &l);
 	}
 }
+
+void policy_look_again(const struct policy *p, struct arena *a, const struct view *view,
+		       struct path_rules *ret)
+{
+	const struct policy_inputs in = { .view = view };
+	struct policy copy = *p;
+	struct builder b = { .a = a, .p = &copy, .in = &in };
+	struct listing l = { 0 };
+
+	listing_read(&b, &l);
+	ret->v = arena_array(a, p->fs.rules.n, sizeof(*ret->v));
+	ret->n = p->fs.rules.n;
+	for (size_t i = 0; i < ret->n; i++) {
+		struct path_rule *r = &ret->v[i];
+
+		*r = p->fs.rules.v[i];
+		if (r->origin.layer == LAYER_DEFAULT && surely_absent(&l, r->text)) {
+			r->real = r->path;
+			r->absent = true;
+		} else {
+			rule_resolve_again(&b, r);
+		}
+	}
+}

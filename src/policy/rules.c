@@ -138,6 +138,13 @@ static const char *double_backslashes(struct arena *a, const char *text)
 	return out;
 }
 
+void rule_resolve_again(struct builder *b, struct path_rule *rule)
+{
+	rule->absent = false;
+	rule->real = rule->glob ? resolve_pattern(b, rule->path)
+				: rule_resolve(b, rule->path, &rule->absent);
+}
+
 static int make_rule(struct builder *b, const struct source *s, bool literal,
 		     struct path_rule *rule, struct error *e)
 {
@@ -157,28 +164,8 @@ static int make_rule(struct builder *b, const struct source *s, bool literal,
 	r = expand(b, s, text, rule->glob, &rule->path, e);
 	if (r < 0)
 		return r;
-	rule->real = rule->glob ? resolve_pattern(b, rule->path)
-				: rule_resolve(b, rule->path, &rule->absent);
+	rule_resolve_again(b, rule);
 	return 0;
-}
-
-void policy_look_again(const struct policy *p, struct arena *a, const struct view *view,
-		       struct path_rules *ret)
-{
-	const struct policy_inputs in = { .view = view };
-	struct policy copy = *p;
-	struct builder b = { .a = a, .p = &copy, .in = &in };
-
-	ret->v = arena_array(a, p->fs.rules.n, sizeof(*ret->v));
-	ret->n = p->fs.rules.n;
-	for (size_t i = 0; i < ret->n; i++) {
-		struct path_rule *r = &ret->v[i];
-
-		*r = p->fs.rules.v[i];
-		r->absent = false;
-		r->real = r->glob ? resolve_pattern(&b, r->path)
-				  : rule_resolve(&b, r->path, &r->absent);
-	}
 }
 
 /* "path", or { path: ..., literal: true } */

@@ -532,7 +532,8 @@ bool session_step(struct session *s)
 			continue; /* an earlier event ended it */
 		switch (which) {
 		case SOURCE_ERRORS:
-			(void)on_error(s);
+			while (on_error(s))
+				;
 			break;
 		case SOURCE_CONTROL:
 			on_event(s);

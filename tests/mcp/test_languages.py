@@ -164,7 +164,7 @@ HOSTILE = {
         "loud": "const b = 'x'.repeat(65536); for (;;) require('fs').writeSync(1, b)",
     },
     "perl": {
-        "read": "open my $f, '<', '%(home)s/.ssh/id_rsa' or die; print <$f>;",
+        "read": "my $p = '%(home)s/.ssh/id_rsa'; open my $f, '<', $p or die \"$p: $!\"; print <$f>;",
         "write": "open my $f, '>', '%(home)s/planted' or die; print $f 'x';",
         "connect": "use IO::Socket::INET; IO::Socket::INET->new(PeerAddr => '127.0.0.1:%(port)s') or die; print 'in';",
         "fork": "for (1..20) { if (!fork) { sleep 300; exit } }",

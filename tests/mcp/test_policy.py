@@ -63,6 +63,29 @@ def test_secrets_made_after_the_start_are_hidden_too(server):
     assert box.host("cat", str(box.home / ".ssh/id_rsa")).out == "SECRET-KEY"  # control
 
 
+QUIET = "import os\ntry: open(os.path.expanduser('~/.ssh/id_rsa'))\nexcept OSError: print('quiet')"
+
+
+def test_denied_reads_are_told(boxes, serve):
+    """By what programs say about them; with --report-reads by the calls themselves."""
+    box = boxes("user")
+    box.write(".ssh/id_rsa", "SECRET-KEY", 0o600)
+    s = serve(box)
+    blocked = f"[SANDBOX BLOCKED] denied read of {box.home}/.ssh/id_rsa — private keys"
+    for code in ("cat ~/.ssh/id_rsa", "cat ~/.ssh/id_rsa; echo fine", "cp ~/.ssh/id_rsa .",
+                 "ssh-keygen -y -f ~/.ssh/id_rsa", "grep -r KEY ~/.ssh/id_rsa"):
+        assert text(sh(s, code)).startswith(blocked), code
+    for code in ("cat ~/.ssh/*", "cat /etc/shadow"):
+        assert "[SANDBOX BLOCKED] denied read of " in text(sh(s, code)), code
+    for code in ("echo ~/.ssh/id_rsa", "cat ~/no-such", "echo 'about ~/.ssh/id_rsa: No such file'"):
+        assert "BLOCKED" not in text(sh(s, code)), code
+    r = s.tool("execute", language="python", code=QUIET)
+    assert text(r) == "quiet\n"
+    s = serve(box, "--report-reads")
+    r = s.tool("execute", language="python", code=QUIET)
+    assert text(r).startswith(blocked) and r["structuredContent"]["blocked"][0]["pid"] > 0
+
+
 def test_tmp_is_private_to_the_call(server):
     sh(server, "echo x > /tmp/ambit-mcp-test-file; echo x > /var/tmp/ambit-mcp-test-file")
     assert not os.path.exists("/tmp/ambit-mcp-test-file")
