@@ -286,10 +286,12 @@ static void tell_lesson(const struct lesson *l)
 		log_warn("the command failed with status %d: what it would have done next is not "
 			 "learned",
 			 l->exit_code);
-	if (l->file)
-		log_warn("learned %zu rules: %s; use it with: ambit run -s %s -- COMMAND",
-			 l->learned.rules.n, output_safe(l->inv->arena, l->file),
-			 output_safe(l->inv->arena, l->file));
+	if (l->file) {
+		text_append_shell(&b, l->file);
+		log_warn("learned %zu rules; use them with: ambit run -s %s -- COMMAND",
+			 l->learned.rules.n, output_safe(l->inv->arena, buf_str(&b)));
+		buf_done(&b);
+	}
 	/* a new file has them as comments */
 	if (l->old && l->learned.refused.n) {
 		buf_puts(&b, "not learned, because it was refused or a rule would be too wide:\n");

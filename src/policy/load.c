@@ -327,6 +327,7 @@ static void finish_excluded(struct builder *b)
 static int finish(struct builder *b, struct error *e)
 {
 	struct origin *origins = arena_array(b->a, settings_count, sizeof(*origins));
+	bool *locked = arena_array(b->a, settings_count, sizeof(*locked));
 	int r = network_finish(b, e);
 
 	if (r < 0)
@@ -335,9 +336,12 @@ static int finish(struct builder *b, struct error *e)
 	protect_finish(b);
 	if (b->in->srt)
 		srt_finish(b);
-	for (size_t i = 0; i < settings_count; i++)
+	for (size_t i = 0; i < settings_count; i++) {
 		origins[i] = b->rows[i].origin;
+		locked[i] = b->rows[i].locked;
+	}
 	b->p->value_origin = origins;
+	b->p->locked = locked;
 	return own_finish(b, e);
 }
 

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "base/text.h"
 #include "policy/build.h"
 
 static bool below_managed(const struct source *s)
@@ -31,14 +32,16 @@ int merge_violation(struct builder *b, const struct source *s, const char *key,
 static int leave_out_widening(struct builder *b, const struct source *s, const char *key,
 			      const struct node *n)
 {
+	_cleanup_buf_ struct buf dir = BUF_INIT(BUF_MAX_TEXT);
 	struct origin o = source_origin(s, n);
 
 	if (s->left_out) {
 		++*s->left_out;
 		return 0;
 	}
+	text_append_shell(&dir, s->trust_dir);
 	builder_note(b, &o, "ignored: %s would widen the policy (accept with: ambit trust %s)", key,
-		     s->trust_dir);
+		     buf_str(&dir));
 	return 0;
 }
 

@@ -110,6 +110,7 @@ struct policy {
 	uint64_t audit_max_size, audit_max_files;
 	bool audit_redact;
 
+	const bool *locked; /* by schema row: the managed file keeps others from setting it */
 	/* where each single value came from, by schema row (schema.h) */
 	const struct origin *value_origin;
 	/* Things the user should know (ignored project settings, ...), one line each. */

@@ -44,39 +44,116 @@ static bool is_name_server(const char *target)
 	return n > 3 && strcmp(target + n - 3, ":53") == 0;
 }
 
-/* The option that would allow it; NULL when nothing should. */
-static const char *hint_for(struct arena *a, const struct violation *v)
+/*
+ * What is there can be named itself; a name that comes or goes needs its directory. Not where
+ * that is the root.
+ */
+static bool put_writable(struct buf *b, const struct violation *v)
+{
+	const char *slash = strrchr(v->path, '/');
+	char dir[VIOLATION_PATH_MAX];
+
+	text_copy(dir, sizeof(dir), v->path);
+	if (v->kind == VIOLATION_DELETE || v->kind == VIOLATION_RENAME ||
+	    faccessat(AT_FDCWD, v->path, F_OK, AT_SYMLINK_NOFOLLOW) < 0) {
+		if (!slash || slash == v->path)
+			return false;
+		dir[slash - v->path] = '\0';
+	}
+	buf_puts(b, "--allow-write ");
+	text_append_shell(b, dir);
+	return true;
+}
+
+/* A deny that is locked, or was just given as an option for this very path, holds. */
+static bool is_read_shut(const struct policy *p, const char *path)
+{
+	struct decision d;
+
+	policy_decide_path(p, ACCESS_READ, path, &d);
+	return d.rule && (d.rule->locked || (d.rule->origin.layer == LAYER_OPTION &&
+					     strcmp(d.rule->real, path) == 0));
+}
+
+static bool is_name_shut(const struct policy *p, const char *pattern)
+{
+	for (size_t i = 0; i < p->fs.n_protected; i++) {
+		if (p->fs.protected[i].locked && strcmp(p->fs.protected[i].pattern, pattern) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* The setting decides and the managed file has locked it: no option helps. */
+static bool is_locked(const struct policy *p, const char *key)
+{
+	int row = setting_find(key);
+
+	return p->locked && row >= 0 && p->locked[row];
+}
+
+static bool put_connect(struct buf *b, const struct policy *p, const struct violation *v)
+{
+	if (is_locked(p, "network.allowedDomains"))
+		return false;
+	if (strcmp(v->rule, "network.mode") == 0) {
+		/* which name was asked for is not known */
+		if (is_name_server(v->path) || is_locked(p, "network.mode"))
+			return false;
+		if (strcmp(v->source, "default") != 0)
+			buf_puts(b, "--network allowlist ");
+	} else if (strcmp(v->rule, "network.allowedDomains") != 0) {
+		return false;
+	}
+	buf_puts(b, "--allow-domain ");
+	text_append_shell(b, v->path);
+	return true;
+}
+
+static bool put_protected(struct buf *b, const struct policy *p, const struct violation *v)
+{
+	const char *name = v->rule + strlen("protected name ");
+
+	if (is_locked(p, "filesystem.unprotect") || is_name_shut(p, name))
+		return false;
+	buf_puts(b, "--set filesystem.unprotect=");
+	text_append_shell(b, name);
+	return true;
+}
+
+/* The option that would allow it; NULL when nothing should, or none would. */
+static const char *hint_for(struct arena *a, const struct policy *p, const struct violation *v)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(BUF_MAX_TEXT);
+	bool helps = true;
 
 	if (text_starts(v->rule, "protected name ")) {
-		buf_puts(&b, "--set filesystem.unprotect=");
-		text_append_shell(&b, v->rule + strlen("protected name "));
+		helps = put_protected(&b, p, v);
 	} else if (strcmp(v->rule, "protected git configuration") == 0) {
+		helps = !is_locked(p, "filesystem.allowGitConfig");
 		buf_puts(&b, "--set filesystem.allowGitConfig=true");
 	} else if (strcmp(v->rule, "filesystem.allowWrite") == 0) {
-		buf_puts(&b, "--allow-write ");
-		text_append_shell(&b, v->path);
-	} else if (v->kind == VIOLATION_CONNECT && strcmp(v->rule, "network.allowedDomains") == 0) {
-		buf_puts(&b, "--allow-domain ");
-		text_append_shell(&b, v->path);
-	} else if (v->kind == VIOLATION_CONNECT && strcmp(v->rule, "network.mode") == 0) {
-		if (strcmp(v->source, "default") != 0)
-			buf_puts(&b, "--network allowlist ");
-		buf_puts(&b, "--allow-domain ");
-		text_append_shell(&b, is_name_server(v->path) ? "HOST" : v->path);
+		helps = !is_locked(p, "filesystem.allowWrite") && put_writable(&b, v);
+	} else if (v->kind == VIOLATION_CONNECT) {
+		helps = put_connect(&b, p, v);
+	} else if (v->kind == VIOLATION_UNIX && *v->path == '@') {
+		helps = !is_locked(p, "network.allowAllUnixSockets");
+		buf_puts(&b, "--set network.allowAllUnixSockets=true");
 	} else if (v->kind == VIOLATION_UNIX) {
+		helps = !is_locked(p, "network.allowUnixSockets");
 		buf_puts(&b, "--allow-unix ");
 		text_append_shell(&b, v->path);
 	} else if (v->kind == VIOLATION_LISTEN) {
+		helps = !is_locked(p, "network.allowLocalBinding");
 		buf_puts(&b, "--set network.allowLocalBinding=true");
 	} else if (strcmp(v->rule, "filesystem.denyRead") == 0) {
+		helps = !is_locked(p, "filesystem.allowRead") && !is_read_shut(p, v->path);
 		buf_puts(&b, "--allow-read ");
 		text_append_shell(&b, v->path);
 	} else {
-		return NULL;
+		helps = false;
 	}
-	return arena_strdup(a, buf_str(&b));
+	return helps ? arena_strdup(a, buf_str(&b)) : NULL;
 }
 
 static struct report_entry *find(struct report_entry *v, size_t n, const char *kind,
@@ -135,7 +212,7 @@ const struct report_entry *report_add(struct report *r, const struct policy *p, 
 		.rule = arena_strdup(r->a, v->rule),
 		.source = arena_strdup(r->a, v->source),
 		.reason = arena_strdup(r->a, v->reason),
-		.hint = hint_for(r->a, v),
+		.hint = hint_for(r->a, p, v),
 		.process = arena_strdup(r->a, v->process),
 		.pid = v->pid,
 		.time_ms = wall_clock_ms(),

@@ -80,7 +80,7 @@ def test_what_is_not_learned(box):
     text = policy(box)
     _, _, listed = text.partition("# Not learned")
     assert "filesystem:" not in text and "network:" not in text, text
-    for hint in (f"--allow-read {box.home}/.ssh/id", "--allow-write /etc/ambit-test",
+    for hint in (f"--allow-read {box.home}/.ssh/id", "--allow-write /etc",
                  "--set filesystem.unprotect=.bashrc", "--set filesystem.unprotect=.vscode"):
         assert f"#   {hint} # " in listed, text
 

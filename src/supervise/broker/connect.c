@@ -276,7 +276,9 @@ static void tell_unreachable(const struct call *c, int sock, const struct addres
 	text_copy(v.rule, sizeof(v.rule), "network.mode");
 	call_set_source(&v, "network.mode", c->b->policy);
 	text_copy(v.reason, sizeof(v.reason),
-		  port == PORT_DNS ? "names cannot be looked up, there is no network"
+		  port == PORT_DNS ? "names cannot be looked up, there is no network (--network "
+				     "allowlist tells which "
+				     "are asked for)"
 				   : "there is no network");
 	call_send(c, &v, text);
 }
