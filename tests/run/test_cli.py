@@ -161,9 +161,7 @@ def test_attached_arguments(plain):
     (["--chdir", "/etc/passwd"], "/etc/passwd"),
     (["-p", "no-such-profile"], "no-such-profile"),
     (["--backend", "bwrap"], "not available"),
-    (["--ask"], "not available"),
-    (["--memory", "64m"], "not available"),
-    (["--pids", "10"], "not available"),
+    (["--ask"], "needs a terminal"),
     (["--allow-read", "~nobody/x"], "~"),
     (["--allow-write", "a[b"], "'[' without ']'"),
 ])
@@ -195,7 +193,6 @@ def test_option_at_the_end_without_argument(plain):
     (["touch", "canary"], "ambit run -- touch"),
     (["zzzzzz"], "unknown command 'zzzzzz'"),
     (["--network", "none", "run", "touch", "canary"], "options follow the command"),
-    (["mcp", "serve"], "not available"),
     ([""], "unknown command"),
     (["bad\x1b[31m\nname"], "\\x1b"),
 ])
@@ -430,7 +427,6 @@ def test_plan_of_a_directory_that_run_would_make(plain):
 
 def test_plan_refuses_what_run_refuses(plain):
     refused(plain, "plan", "--allow-write", "/no/such/parent", says="/no/such/parent")
-    refused(plain, "plan", "--memory", "1g")
 
 
 # --- wrap ---------------------------------------------------------------------------------------
