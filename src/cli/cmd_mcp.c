@@ -230,7 +230,7 @@ static int serve(const struct invocation *inv, struct error *e)
 		log_error("NO SANDBOX (%s): all calls run with all your rights",
 			  output_safe(inv->arena, req.unsandboxed));
 	req.proxy_program = inputs_helper(inv->arena, "ambit-proxy");
-	req.spool_dir = path_join(inv->arena, req.policy->home, ".cache");
+	req.spool_dir = path_join(inv->arena, in.home, ".cache");
 	r = mcp_serve(&req, e);
 	audit_close(req.audit);
 	return r;

@@ -269,22 +269,21 @@ static int decode(const struct reader *r, const struct json_span *value, char **
 	return 0;
 }
 
+/* "\u0000" has become U+FFFD: no text here holds a NUL. */
 static int read_plain(const struct reader *r, const struct json_span *value, char **ret)
 {
-	size_t len;
-	int err = decode(r, value, ret, &len);
+	size_t len = 0;
 
-	if (err == 0 && memchr(*ret, '\0', len))
-		return wants(r, "must not hold a NUL character");
-	return err;
+	*ret = NULL;
+	return decode(r, value, ret, &len);
 }
 
 /* A list or an object that came as a string: what the string holds. */
 static void unwrap(const struct reader *r, const struct json_span *value, struct json_span *ret)
 {
 	struct json_span inner;
-	char *text;
-	size_t len;
+	char *text = NULL;
+	size_t len = 0;
 
 	*ret = *value;
 	if (value->kind != JSON_STRING || decode(r, value, &text, &len) < 0)
@@ -296,7 +295,7 @@ static void unwrap(const struct reader *r, const struct json_span *value, struct
 
 static int read_bool(const struct reader *r, const struct json_span *value, bool *ret)
 {
-	char *text;
+	char *text = NULL;
 	int err = read_plain(r, value, &text);
 
 	if (err < 0)
@@ -314,7 +313,7 @@ static int read_number(const struct reader *r, const struct json_span *value, ui
 {
 	const struct field *f = r->field;
 	double v;
-	char *text;
+	char *text = NULL;
 	int err = read_plain(r, value, &text);
 
 	if (err < 0)
@@ -329,7 +328,7 @@ static int read_number(const struct reader *r, const struct json_span *value, ui
 static int read_choice(const struct reader *r, const struct json_span *value, const char **ret)
 {
 	const char *choices = r->field->choices;
-	char *text;
+	char *text = NULL;
 	int err = read_plain(r, value, &text);
 
 	while (err == 0 && *choices) {
@@ -350,7 +349,7 @@ static int read_language(const struct reader *r, const struct json_span *value,
 			 const struct language **ret)
 {
 	_cleanup_buf_ struct buf shown = BUF_INIT(256);
-	char *text;
+	char *text = NULL;
 	int err = read_plain(r, value, &text);
 
 	if (err < 0)
@@ -377,7 +376,7 @@ static int read_words(const struct reader *r, const struct json_span *value, str
 {
 	struct json_span list, item;
 	struct json_walk w;
-	char *text;
+	char *text = NULL;
 	int err = 0;
 
 	unwrap(r, value, &list);
@@ -429,7 +428,7 @@ static int read_env(const struct reader *r, const struct json_span *value, struc
 	}
 	w = json_walk(&map);
 	while (err == 0 && json_next_member(&w, &key, &item)) {
-		char *name, *text;
+		char *name = NULL, *text = NULL;
 
 		err = read_plain(r, &key, &name);
 		if (err == 0)
@@ -490,7 +489,7 @@ static int read_command(const struct reader *r, const struct json_span *value,
 			struct named_command *ret)
 {
 	struct json_span item = *value, part;
-	char *text;
+	char *text = NULL;
 	int err = 0;
 
 	unwrap(r, value, &item);
@@ -535,7 +534,7 @@ static int read_commands(const struct reader *r, const struct json_span *value)
 
 static int read_bytes(const struct reader *r, const struct json_span *value)
 {
-	char *text;
+	char *text = NULL;
 	int err = decode(r, value, &text, &r->out->input_len);
 
 	if (err == 0)
@@ -546,7 +545,7 @@ static int read_bytes(const struct reader *r, const struct json_span *value)
 static int read_field(const struct reader *r, const struct json_span *value)
 {
 	bool yes;
-	char *text;
+	char *text = NULL;
 	int err;
 
 	switch (r->field->kind) {
