@@ -9,6 +9,8 @@
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 
 #define PRINTF_LIKE(fmt, args) __attribute__((format(printf, fmt, args)))
+/* A large buffer on a path that is taken very often, and that is filled before it is read. */
+#define _unfilled_ __attribute__((uninitialized))
 #define NODISCARD __attribute__((warn_unused_result))
 #define UNUSED __attribute__((unused))
 

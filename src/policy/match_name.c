@@ -11,8 +11,6 @@
 #include "base/macros.h"
 #include "base/text.h"
 
-#define ANY_BIT 63u /* of a component that may be anything once it is folded */
-
 /* Characters that folding file systems leave out (Default_Ignorable_Code_Point of Unicode). */
 static const struct {
 	uint32_t first, last;
@@ -108,10 +106,21 @@ static bool is_ascii(const char *s, size_t len)
 	return true;
 }
 
-bool name_is_n(const char *name, size_t len, const char *wanted, size_t wanted_len)
+/* Apart, since the buffers take longer to make than most names to compare. */
+static __attribute__((noinline)) bool is_folded(const char *name, size_t len, const char *wanted,
+						size_t wanted_len)
 {
 	char a[NAME_MAX + 1], b[NAME_MAX + 1];
 
+	if (len > NAME_MAX || wanted_len > NAME_MAX)
+		return false; /* no file system has such names */
+	len = fold(name, len, a);
+	wanted_len = fold(wanted, wanted_len, b);
+	return len == wanted_len && memcmp(a, b, len) == 0;
+}
+
+bool name_is_n(const char *name, size_t len, const char *wanted, size_t wanted_len)
+{
 	/* nearly all differ at once */
 	if (len && wanted_len && !((unsigned char)*name & 0x80) &&
 	    !((unsigned char)*wanted & 0x80) && ascii_lower(*name) != ascii_lower(*wanted))
@@ -123,16 +132,20 @@ bool name_is_n(const char *name, size_t len, const char *wanted, size_t wanted_l
 		}
 		return len == wanted_len;
 	}
-	if (len > NAME_MAX || wanted_len > NAME_MAX)
-		return false; /* no file system has such names */
-	len = fold(name, len, a);
-	wanted_len = fold(wanted, wanted_len, b);
-	return len == wanted_len && memcmp(a, b, len) == 0;
+	return is_folded(name, len, wanted, wanted_len);
 }
 
 bool name_is(const char *name, const char *wanted)
 {
+	if (!((unsigned char)(*name | *wanted) & 0x80) &&
+	    ascii_lower(*name) != ascii_lower(*wanted))
+		return false;
 	return name_is_n(name, strlen(name), wanted, strlen(wanted));
+}
+
+static size_t component_length(const char *s)
+{
+	return (size_t)(strchrnul(s, '/') - s);
 }
 
 static bool component_matches(const char *pattern, size_t len, const char *s, size_t s_len)
@@ -154,7 +167,7 @@ static unsigned match_at(const char *pattern, const char *s, const char **ret_re
 	unsigned alike = 0;
 
 	for (; *pattern && *s; alike++) {
-		size_t len = strcspn(pattern, "/"), s_len = strcspn(s, "/");
+		size_t len = component_length(pattern), s_len = component_length(s);
 
 		if (!component_matches(pattern, len, s, s_len))
 			return 0;
@@ -169,7 +182,8 @@ int name_pattern_covers(const char *pattern, const char *path, unsigned top)
 {
 	int before = 0;
 
-	for (const char *s = path + (*path == '/'); *s; s = after(s, strcspn(s, "/")), before++) {
+	for (const char *s = path + (*path == '/'); *s;
+	     s = after(s, component_length(s)), before++) {
 		const char *rest;
 		unsigned alike = match_at(pattern, s, &rest);
 
@@ -183,7 +197,8 @@ int name_pattern_begun(const char *pattern, const char *path)
 {
 	int before = 0;
 
-	for (const char *s = path + (*path == '/'); *s; s = after(s, strcspn(s, "/")), before++) {
+	for (const char *s = path + (*path == '/'); *s;
+	     s = after(s, component_length(s)), before++) {
 		const char *rest;
 
 		/* the path came to its end first */
@@ -193,31 +208,84 @@ int name_pattern_begun(const char *pattern, const char *path)
 	return -1;
 }
 
-/* Of its first two bytes. */
-static unsigned component_bit(const char *s)
+#define BUCKETS 256u /* a power of two */
+#define ANY_BUCKET BUCKETS /* patterns that begin with "*" or a letter that is not plain */
+
+struct pattern {
+	const char *text;
+	size_t first_len;
+	int next; /* in its bucket, in falling order; -1 = none */
+};
+
+struct name_index {
+	struct arena *a;
+	struct pattern *v;
+	size_t n;
+	int buckets[BUCKETS + 1]; /* the last one added, -1 = none */
+};
+
+/* Of the first two bytes of a component; ANY_BUCKET when they may fold to something else. */
+static unsigned bucket_of(const char *s, size_t len)
 {
-	unsigned char first = (unsigned char)*s;
-	unsigned char second = first && s[1] != '/' ? (unsigned char)s[1] : 0;
+	unsigned char first = len > 0 ? (unsigned char)s[0] : 0;
+	unsigned char second = len > 1 ? (unsigned char)s[1] : 0;
 
 	if ((first | second) & 0x80)
-		return ANY_BIT;
-	return ((unsigned char)ascii_lower((char)first) * 5u +
-		(unsigned char)ascii_lower((char)second)) %
-	       ANY_BIT;
+		return ANY_BUCKET;
+	return ((unsigned char)ascii_lower((char)first) * 31u +
+		(unsigned char)ascii_lower((char)second)) &
+	       (BUCKETS - 1);
 }
 
-uint64_t name_path_bits(const char *path)
+struct name_index *name_index_new(struct arena *a)
 {
-	uint64_t bits = 0;
+	struct name_index *index = arena_alloc(a, sizeof(*index));
 
-	for (const char *s = path + (*path == '/'); *s; s = after(s, strcspn(s, "/")))
-		bits |= 1ull << component_bit(s);
-	return bits;
+	index->a = a;
+	for (size_t i = 0; i < ARRAY_LEN(index->buckets); i++)
+		index->buckets[i] = -1;
+	return index;
 }
 
-bool name_pattern_may_lie(const char *pattern, uint64_t bits)
+void name_index_add(struct name_index *index, const char *pattern)
 {
-	unsigned bit = component_bit(pattern);
+	size_t len = component_length(pattern);
+	unsigned bucket = *pattern == '*' ? ANY_BUCKET : bucket_of(pattern, len);
+	struct pattern *new = ARENA_PUSH(index->a, index->v, index->n);
 
-	return *pattern == '*' || bit == ANY_BIT || bits >> ANY_BIT & 1 || bits >> bit & 1;
+	*new = (struct pattern){ pattern, len, index->buckets[bucket] };
+	index->buckets[bucket] = (int)index->n - 1;
+}
+
+/* The lowest number from `from` on in the bucket whose first component is this one, or `best`. */
+static int lowest_in(const struct name_index *index, unsigned bucket, const char *s, size_t len,
+		     int from, int best)
+{
+	for (int i = index->buckets[bucket]; i >= from; i = index->v[i].next) {
+		const struct pattern *p = &index->v[i];
+
+		if ((best < 0 || i < best) && component_matches(p->text, p->first_len, s, len))
+			best = i;
+	}
+	return best;
+}
+
+int name_index_next(const struct name_index *index, const char *path, int from)
+{
+	int best = -1;
+
+	for (const char *s = path + (*path == '/'); *s;) {
+		size_t len = component_length(s);
+		unsigned bucket = bucket_of(s, len);
+
+		if (bucket != ANY_BUCKET) {
+			best = lowest_in(index, bucket, s, len, from, best);
+			best = lowest_in(index, ANY_BUCKET, s, len, from, best);
+		} else { /* it may fold to anything */
+			for (unsigned i = 0; i <= ANY_BUCKET; i++)
+				best = lowest_in(index, i, s, len, from, best);
+		}
+		s = after(s, len);
+	}
+	return best;
 }

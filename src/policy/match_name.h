@@ -12,7 +12,8 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
+
+#include "base/arena.h"
 
 bool name_is(const char *name, const char *wanted);
 bool name_is_n(const char *name, size_t len, const char *wanted, size_t wanted_len);
@@ -26,8 +27,13 @@ int name_pattern_covers(const char *pattern, const char *path, unsigned top);
 int name_pattern_begun(const char *pattern, const char *path);
 
 /*
- * Most patterns begin with a component that is not on the path. Bits of all its components,
- * and whether a pattern may cover or be begun by a path with such bits.
+ * Which of many patterns may lie on a path, without looking at each: those whose first component is
+ * on it. Of most paths that is none.
  */
-uint64_t name_path_bits(const char *path);
-bool name_pattern_may_lie(const char *pattern, uint64_t bits);
+struct name_index;
+
+struct name_index *name_index_new(struct arena *a);
+/* Patterns get the numbers 0, 1, 2 ... in the order in which they are added. */
+void name_index_add(struct name_index *index, const char *pattern);
+/* The number of the next pattern from `from` on that may cover `path` or be begun by it, or -1. */
+int name_index_next(const struct name_index *index, const char *path, int from);

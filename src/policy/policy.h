@@ -65,6 +65,7 @@ struct policy_filesystem {
 	struct path_rules rules;
 	struct protected_name *protected;
 	size_t n_protected;
+	struct name_index *protected_index; /* match_name.h: over all of them, by their numbers */
 	enum protect_mode protect;
 	struct text_rules bulk;
 	enum tmp_mode tmp;

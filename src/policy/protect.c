@@ -144,32 +144,37 @@ static const struct builtin_name builtin_names[] = {
 	{ ".ai-jail", "policy of another sandbox" },
 };
 
-void protect_add_defaults(struct builder *b)
+static void add_name(struct builder *b, const struct protected_name *name)
 {
 	struct policy_filesystem *fs = &b->p->fs;
 
-	for (size_t i = 0; i < ARRAY_LEN(builtin_names); i++) {
-		*ARENA_PUSH(b->a, fs->protected, fs->n_protected) = (struct protected_name){
-			.pattern = builtin_names[i].pattern,
-			.reason = builtin_names[i].reason,
-			.origin = { .layer = LAYER_DEFAULT, .name = "default" },
-		};
-	}
+	*ARENA_PUSH(b->a, fs->protected, fs->n_protected) = *name;
+	name_index_add(fs->protected_index, name->pattern);
+}
+
+void protect_add_defaults(struct builder *b)
+{
+	b->p->fs.protected_index = name_index_new(b->a);
+	for (size_t i = 0; i < ARRAY_LEN(builtin_names); i++)
+		add_name(b, &(struct protected_name){
+				    .pattern = builtin_names[i].pattern,
+				    .reason = builtin_names[i].reason,
+				    .origin = { .layer = LAYER_DEFAULT, .name = "default" },
+			    });
 }
 
 const struct protected_name *protect_match(const struct policy *p, unsigned root_depth,
 					   const char *path)
 {
 	const struct protected_name *best = NULL;
-	uint64_t bits = name_path_bits(path);
 	int best_before = INT_MAX;
 
 	/* of several the one that begins first: the rest lies in it */
-	for (size_t i = 0; i < p->fs.n_protected; i++) {
+	for (int i = -1; (i = name_index_next(p->fs.protected_index, path, i + 1)) >= 0;) {
 		const struct protected_name *name = &p->fs.protected[i];
 		int before;
 
-		if (name->lifted || !name_pattern_may_lie(name->pattern, bits))
+		if (name->lifted)
 			continue;
 		before = name_pattern_covers(name->pattern, path, name->locked ? 0 : root_depth);
 		if (before >= 0 && before < best_before) {
@@ -223,7 +228,6 @@ static int read_name(struct builder *b, const struct source *s, const char *key,
 int protect_add(struct builder *b, const struct source *s, size_t row, const struct node *n,
 		struct error *e)
 {
-	struct policy_filesystem *fs = &b->p->fs;
 	const char *pattern;
 	int r = read_name(b, s, settings_table[row].key, n, &pattern, e);
 
@@ -231,12 +235,12 @@ int protect_add(struct builder *b, const struct source *s, size_t row, const str
 		r = merge_admit(b, s, row, n, true, e);
 	if (r <= 0)
 		return r;
-	*ARENA_PUSH(b->a, fs->protected, fs->n_protected) = (struct protected_name){
-		.pattern = pattern,
-		.reason = "protected by the settings",
-		.origin = source_origin(s, n),
-		.locked = s->layer == LAYER_MANAGED,
-	};
+	add_name(b, &(struct protected_name){
+			    .pattern = pattern,
+			    .reason = "protected by the settings",
+			    .origin = source_origin(s, n),
+			    .locked = s->layer == LAYER_MANAGED,
+		    });
 	return 1;
 }
 

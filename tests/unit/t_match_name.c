@@ -4,6 +4,8 @@
 #include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -83,18 +85,39 @@ static void test_begun(void **state)
 	assert_int_equal(name_pattern_begun("a/a/b", "/a/a/a"), 1);
 }
 
-static void test_bits(void **state)
+/* The numbers that an index gives for a path, as text. */
+static const char *hits(const struct name_index *index, const char *path)
 {
-	uint64_t bits = name_path_bits("/w/.EnvRc/x");
+	static char text[64];
+	size_t n = 0;
+
+	text[0] = '\0';
+	for (int i = -1; (i = name_index_next(index, path, i + 1)) >= 0;)
+		n += (size_t)snprintf(text + n, sizeof(text) - n, "%d ", i);
+	return text;
+}
+
+static void test_index(void **state)
+{
+	static const char *const patterns[] = { ".envrc",    ".vscode", "*/hooks", ".claude/a",
+						".claude/b", "\u00e9x", ".env",    "x" };
+	_cleanup_arena_ struct arena *a = arena_new();
+	struct name_index *index = name_index_new(a);
 
 	(void)state;
-	assert_true(name_pattern_may_lie(".envrc", bits));
-	assert_true(name_pattern_may_lie("*", bits));
-	assert_false(name_pattern_may_lie("zz", bits));
-	assert_true(name_pattern_may_lie(".git", name_path_bits("/w/\u200c.git")));
-	assert_true(name_pattern_may_lie(".git", name_path_bits("/w/.\u200cgit")));
-	assert_true(name_pattern_may_lie("\u00e9", name_path_bits("/w/x")));
-	assert_int_equal(name_path_bits("/"), 0);
+	assert_int_equal(name_index_next(index, "/w/x", 0), -1);
+	for (size_t i = 0; i < ARRAY_LEN(patterns); i++)
+		name_index_add(index, patterns[i]);
+	assert_string_equal(hits(index, "/w/y"), "2 ");
+	assert_string_equal(hits(index, "/"), "");
+	assert_string_equal(hits(index, ""), "");
+	assert_string_equal(hits(index, "/w/.EnvRc/f"), "0 2 ");
+	assert_string_equal(hits(index, "/.claude/.vscode/x"), "1 2 3 4 7 ");
+	assert_string_equal(hits(index, "/w/.\u200cenv"), "2 6 ");
+	assert_string_equal(hits(index, "/w/\u200c.vscode"), "1 2 ");
+	assert_string_equal(hits(index, "/w/\u00e9x"), "2 5 ");
+	assert_int_equal(name_index_next(index, "/w/.envrc", 1), 2);
+	assert_int_equal(name_index_next(index, "/w/.envrc", 3), -1);
 }
 
 int main(void)
@@ -102,7 +125,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_same_names), cmocka_unit_test(test_other_names),
 		cmocka_unit_test(test_covers),     cmocka_unit_test(test_begun),
-		cmocka_unit_test(test_bits),
+		cmocka_unit_test(test_index),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -148,7 +148,7 @@ static bool exists(const struct place *p)
 static int prepare(struct call *c, int dirfd, uint64_t address, struct place *p,
 		   enum violation_kind kind)
 {
-	char path[PATH_MAX];
+	char path[PATH_MAX] _unfilled_;
 
 	if (call_read_path(c, address, path) < 0 || call_resolve(c, dirfd, path, 0, p) < 0)
 		return ANSWER_CONTINUE;
@@ -472,7 +472,7 @@ static int do_rename(struct call *c, int fromfd, uint64_t from_at, int tofd, uin
 		     unsigned flags)
 {
 	_cleanup_place_ struct place from = PLACE_INIT, to = PLACE_INIT;
-	char old_path[PATH_MAX], new_path[PATH_MAX];
+	char old_path[PATH_MAX] _unfilled_, new_path[PATH_MAX] _unfilled_;
 
 	if (call_read_path(c, from_at, old_path) < 0 || call_read_path(c, to_at, new_path) < 0 ||
 	    call_resolve(c, fromfd, old_path, 0, &from) < 0 ||

@@ -389,14 +389,13 @@ static void ask_names(const struct guard *g, const struct guard_question *q, con
 		      struct guard_answer *ret)
 {
 	unsigned depth = path_depth(path), top = path_depth(q->root);
-	uint64_t bits = name_path_bits(path);
+	const struct policy_filesystem *fs = &g->p->fs;
 
-	for (size_t i = 0; i < g->p->fs.n_protected; i++) {
-		const struct protected_name *name = &g->p->fs.protected[i];
+	for (int i = -1; (i = name_index_next(fs->protected_index, path, i + 1)) >= 0;) {
+		const struct protected_name *name = &fs->protected[i];
 		int before;
 
-		if (name->lifted || !name_pattern_may_lie(name->pattern, bits) ||
-		    judged_by_content(name->pattern))
+		if (name->lifted || judged_by_content(name->pattern))
 			continue;
 		before = name_pattern_covers(name->pattern, path, name->locked ? 0 : top);
 		if (before < 0 && q->directory &&
@@ -422,13 +421,12 @@ static void ask_names(const struct guard *g, const struct guard_question *q, con
 
 bool guard_may_protect(const struct guard *g, const char *path)
 {
-	uint64_t bits = name_path_bits(path);
+	const struct policy_filesystem *fs = &g->p->fs;
 
-	for (size_t i = 0; i < g->p->fs.n_protected; i++) {
-		const struct protected_name *name = &g->p->fs.protected[i];
+	for (int i = -1; (i = name_index_next(fs->protected_index, path, i + 1)) >= 0;) {
+		const struct protected_name *name = &fs->protected[i];
 
 		if (!name->lifted && !judged_by_content(name->pattern) &&
-		    name_pattern_may_lie(name->pattern, bits) &&
 		    name_pattern_covers(name->pattern, path, 0) >= 0)
 			return true;
 	}
@@ -519,7 +517,7 @@ static void ask_rules(const struct guard *g, const struct guard_question *q, con
 
 void guard_ask(struct guard *g, const struct guard_question *q, struct guard_answer *ret)
 {
-	char path[PATH_MAX + NAME_MAX + 2];
+	char path[PATH_MAX + NAME_MAX + 2] _unfilled_;
 
 	*ret = (struct guard_answer){ .allowed = true };
 	(void)snprintf(path, sizeof(path), "%s/%s", strcmp(q->path, "/") == 0 ? "" : q->path,

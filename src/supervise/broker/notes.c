@@ -48,7 +48,7 @@ static bool is_told(const struct broker *b, const char *path)
 void call_note_before(const struct call *c, const struct place *p)
 {
 	struct broker *b = c->b;
-	char path[PLACE_TEXT_MAX];
+	char path[PLACE_TEXT_MAX] _unfilled_;
 	struct before *new;
 
 	if (p->relayed || !lockfile_is_one(p->name) || b->n_before >= BEFORE_MAX)
@@ -81,7 +81,7 @@ static void cut_after(const struct protected_name *name, unsigned top, char *pat
 void call_note_removal(const struct call *c, const struct place *p)
 {
 	struct violation v = { .kind = VIOLATION_REMOVED };
-	char path[PLACE_TEXT_MAX];
+	char path[PLACE_TEXT_MAX] _unfilled_;
 	struct guard_answer why;
 	struct stat st;
 
@@ -101,7 +101,7 @@ void call_note_removal(const struct call *c, const struct place *p)
 void call_note_later(const struct call *c, const struct place *p, const struct guard_answer *how)
 {
 	struct broker *b = c->b;
-	char path[PLACE_TEXT_MAX];
+	char path[PLACE_TEXT_MAX] _unfilled_;
 	const char *reason;
 	struct later *l;
 

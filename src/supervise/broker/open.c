@@ -263,7 +263,7 @@ int call_open(struct call *c, int dirfd, uint64_t address, struct opening o)
 {
 	_cleanup_place_ struct place p = PLACE_INIT;
 	_cleanup_fd_ int fd = -1, slow = -1;
-	char path[PATH_MAX];
+	char path[PATH_MAX] _unfilled_;
 	int r;
 
 	if (!(o.flags & WRITE_INTENT)) {

@@ -165,7 +165,7 @@ int place_resolve(const struct broker *b, int base, const char *path, uint64_t h
 		  struct place *ret)
 {
 	struct place p = PLACE_INIT;
-	char dir[PATH_MAX];
+	char dir[PATH_MAX] _unfilled_;
 	int r = split(path, dir, &p);
 
 	if (r < 0)
@@ -246,7 +246,7 @@ int call_resolve(const struct call *c, int dirfd, const char *path, uint64_t how
 {
 	_cleanup_fd_ int base = -1;
 	struct place p = PLACE_INIT;
-	char dir[PATH_MAX];
+	char dir[PATH_MAX] _unfilled_;
 	int r;
 
 	if (!how)

@@ -49,7 +49,7 @@ void call_note_used(const struct call *c, const struct place *p)
 {
 	struct violation v = { .kind = VIOLATION_USED };
 	const struct policy *policy = c->b->policy;
-	char path[PLACE_TEXT_MAX];
+	char path[PLACE_TEXT_MAX] _unfilled_;
 	bool shallow;
 
 	if (!c->b->learns || p->relayed || !p->root || path_within(p->path, policy->cwd))

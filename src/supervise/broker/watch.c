@@ -91,7 +91,7 @@ static void watch_change(struct call *c, int dirfd, uint64_t address, enum viola
 {
 	_cleanup_place_ struct place p = PLACE_INIT;
 	struct stat st;
-	char path[PATH_MAX], text[TEXT_MAX];
+	char path[PATH_MAX] _unfilled_, text[TEXT_MAX] _unfilled_;
 
 	if (call_read_path(c, address, path) < 0 || !*path)
 		return;
