@@ -47,7 +47,7 @@ bool ambit_is_available(struct ambit_error *e)
 static int check(const struct ambit_config *c, struct arena *a, const struct policy **ret,
 		 const struct plan **ret_plan, struct error *e)
 {
-	struct backend_decision chosen;
+	struct backend_decision chosen = { 0 };
 	struct plan_facts facts;
 	int r = api_policy(c, a, NULL, ret, e);
 
@@ -55,7 +55,7 @@ static int check(const struct ambit_config *c, struct arena *a, const struct pol
 	facts.dry = true;
 	if (r == 0)
 		r = backend_choose(a, *ret, NULL, &facts, &chosen, e);
-	if (r < 0)
+	if (r < 0 || !chosen.backend)
 		return r;
 	return chosen.backend->compile(a, *ret, &facts, &path_host_view, ret_plan, e);
 }
@@ -82,8 +82,8 @@ int ambit_wrap_command(const struct ambit_config *c, const char *command, char *
 {
 	_cleanup_arena_ struct arena *a = arena_new();
 	_cleanup_buf_ struct buf b = BUF_INIT(BUF_MAX_TEXT);
-	const struct policy *p;
-	const char *program, *file;
+	const struct policy *p = NULL;
+	const char *program = NULL, *file = NULL;
 	struct error err = { 0 };
 	int r = api_program(c, a, &program, &err);
 
@@ -92,12 +92,12 @@ int ambit_wrap_command(const struct ambit_config *c, const char *command, char *
 		r = api_policy(c, a, NULL, &p, &err);
 	if (r == 0 && c->file)
 		r = inputs_caller_path(a, c->file, &file, &err);
-	if (r < 0)
+	if (r < 0 || !p || !program)
 		return api_fail(e, &err);
 	text_append_shell(&b, program);
 	buf_puts(&b, " run");
 	append_option(&b, "--chdir", p->cwd);
-	if (c->file)
+	if (file)
 		append_option(&b, "-s", file);
 	for (size_t i = 0; i < c->n_settings; i++)
 		append_option(&b, "--set",
@@ -115,13 +115,13 @@ int ambit_environment(const struct ambit_config *c, char *const *env, char ***re
 		      struct ambit_error *e)
 {
 	_cleanup_arena_ struct arena *a = arena_new();
-	const struct policy *p;
+	const struct policy *p = NULL;
 	struct error err = { 0 };
 	char **inside, **copy;
 	size_t n = 0;
 	int r = api_policy(c, a, NULL, &p, &err);
 
-	if (r < 0)
+	if (r < 0 || !p)
 		return api_fail(e, &err);
 	inside = policy_environment(p, a, env ? env : environ, NULL);
 	while (inside[n])

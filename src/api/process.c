@@ -233,15 +233,15 @@ static int spawn(const struct ambit_config *c, const struct ambit_spawn *s,
 {
 	_cleanup_arena_ struct arena *a = arena_new();
 	_cleanup_fd_ int ours = -1, pidfd = -1;
-	const struct policy *policy;
+	const struct policy *policy = NULL;
 	struct descriptors d;
-	const char *program;
+	const char *program = NULL;
 	pid_t pid = -1;
 	int r = api_policy(c, a, s->directory, &policy, e);
 
 	if (r == 0)
 		r = api_program(c, a, &program, e);
-	if (r < 0)
+	if (r < 0 || !policy || !program)
 		return r;
 	r = open_descriptors(s, &d, &ours);
 	if (r == 0)

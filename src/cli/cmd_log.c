@@ -232,7 +232,7 @@ static void print_verdict_json(const struct verify_result *res, const char *path
 static int verify(struct viewer *v, int *ret_status)
 {
 	_cleanup_snapshot_ struct snapshot s = { 0 };
-	struct verify_result res;
+	struct verify_result res = { 0 };
 	int r = snapshot_take(&v->files, 0, &s, v->e);
 
 	if (r == 0)

@@ -223,7 +223,7 @@ static int serve(const struct invocation *inv, struct error *e)
 		r = inputs_self(inv->arena, &req.self, e);
 	if (r == 0)
 		r = open_log(req.policy, &req.audit, e);
-	if (r < 0)
+	if (r < 0 || !req.policy)
 		return r;
 	invocation_notes(inv, req.policy);
 	if (req.unsandboxed)

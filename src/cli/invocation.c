@@ -38,6 +38,8 @@ static bool setting_of(struct arena *a, const struct option_use *use, struct set
 				      .layer = LAYER_OPTION };
 	if (o->effect != OPTION_SET)
 		return o->effect == OPTION_SETTING;
+	if (!use->value)
+		return false;
 	len = strcspn(use->value, "=");
 	ret->key = arena_strndup(a, use->value, len);
 	ret->value = use->value + len + 1;

@@ -329,32 +329,45 @@ static int push_waiting(struct conn *c, unsigned s)
 	return r < 0 ? r : relay_flush(to);
 }
 
-int relay_pump(struct relay *rl, struct conn *c, unsigned s)
+/* What we hold already, before anything more is read: 1 = go on, 0 or -errno = enough. */
+static int pump_held(struct relay *rl, struct conn *c, unsigned s, bool *ret_moved)
 {
 	struct side *from = &c->side[s], *to = &c->side[!s];
 	struct flow *f = &c->flow[s];
+	ssize_t n = push_waiting(c, s);
+
+	*ret_moved = true;
+	if (n < 0 || to->out.len > 0)
+		return (int)n;
+	if (f->pipe && f->pipe->fill > 0) {
+		n = pump_pipe_out(c, s);
+		return n <= 0 ? (int)n : 1;
+	}
+	if (f->mode == FLOW_NONE || f->mode == FLOW_DONE) {
+		relay_release(rl, f);
+		return 0;
+	}
+	if (from->in.len > 0) {
+		n = pump_kept(c, s);
+		return n < 0 ? (int)n : 1;
+	}
+	*ret_moved = false;
+	return 1;
+}
+
+int relay_pump(struct relay *rl, struct conn *c, unsigned s)
+{
+	struct side *from = &c->side[s];
+	struct flow *f = &c->flow[s];
 
 	for (size_t moved = 0; moved < RELAY_TURN;) {
-		ssize_t n = push_waiting(c, s);
+		bool held;
+		ssize_t n = pump_held(rl, c, s, &held);
 
-		if (n < 0 || to->out.len > 0)
+		if (n <= 0)
 			return (int)n;
-		if (f->pipe && f->pipe->fill > 0) {
-			n = pump_pipe_out(c, s);
-			if (n <= 0)
-				return (int)n;
+		if (held)
 			continue;
-		}
-		if (f->mode == FLOW_NONE || f->mode == FLOW_DONE) {
-			relay_release(rl, f);
-			return 0;
-		}
-		if (from->in.len > 0) {
-			n = pump_kept(c, s);
-			if (n < 0)
-				return (int)n;
-			continue;
-		}
 		if (from->eof)
 			return finish(c, s);
 		if (!from->readable)

@@ -158,7 +158,7 @@ static int choose_dirs(struct cgroup *g, const struct cgroup_places *places, str
 
 		if (!wanted[c])
 			continue;
-		while (i < g->n_dirs && (of[i]->kind != p->kind ||
+		while (i < g->n_dirs && (!of[i] || of[i]->kind != p->kind ||
 					 (p->parent && strcmp(of[i]->parent, p->parent) != 0)))
 			i++;
 		if (i == g->n_dirs) {

@@ -71,7 +71,7 @@ void limit_value(const struct policy_limits *l, enum limit which, unsigned times
 		put_scaled(out, whole_value(l, which) * times, time_units, spans, ARRAY_LEN(spans));
 		return;
 	case UNIT_COUNT:
-		buf_printf(out, "%llu", (unsigned long long)(whole_value(l, which) * times));
+		buf_printf(out, "%llu", (unsigned long long)whole_value(l, which) * times);
 		return;
 	case UNIT_PROCESSORS:
 		buf_printf(out, "%g", l->cpu * times);
@@ -87,9 +87,7 @@ static const char *const means_texts[] = {
 	[MEANS_RLIMIT] = "RLIMIT_NPROC in the sandbox's own user namespace",
 	[MEANS_AFFINITY] = "processor affinity, whole processors only",
 	[MEANS_SAMPLED] = "samples of the sandbox's processes by the supervisor",
-	[MEANS_SEVERAL] =
-		"size of the private file system, RLIMIT_FSIZE, counts and samples of what "
-		"is written to directories of yours",
+	[MEANS_SEVERAL] = "size of the private file system, RLIMIT_FSIZE, counts and samples",
 	[MEANS_COUNTED] = "counted by the supervisor, who passes it on",
 	[MEANS_CLOCK] = "the supervisor's clock",
 };
