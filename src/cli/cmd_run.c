@@ -154,6 +154,18 @@ static int write_report(int fd, const struct report *r, char *const *argv,
 	return err < 0 ? error_set(e, -err, "cannot write the report: %s", strerror(-err)) : 0;
 }
 
+/* Opened before the run, as the report is. */
+static int open_log(const char *path, const struct policy *p, struct seslog **ret, struct error *e)
+{
+	const struct seslog_config config = { .path = path,
+					      .format = p->log_format,
+					      .max_bytes = p->log_max_size,
+					      .keep = p->log_max_files,
+					      .redact = p->audit_redact };
+
+	return path ? seslog_open(&config, ret, e) : 0;
+}
+
 int run_sandboxed(const struct invocation *inv, struct run_request *req, int events,
 		  int *ret_status, struct error *e)
 {
@@ -168,6 +180,8 @@ int run_sandboxed(const struct invocation *inv, struct run_request *req, int eve
 				     .answers = BUF_INIT(ANSWERS_MAX) };
 	int r = open_report(report_path(&inv->options), &fd, e);
 
+	if (r == 0)
+		r = open_log(inv->options.log, req->policy, &req->log, e);
 	if (r < 0)
 		return r;
 	log = invocation_log(req->policy);
@@ -186,6 +200,7 @@ int run_sandboxed(const struct invocation *inv, struct run_request *req, int eve
 		req->heard = events >= 0 ? hear_program : NULL;
 	}
 	r = run_command(req, &result, e);
+	seslog_close(TAKE_PTR(req->log));
 	req->report = NULL;
 	req->ctx = NULL;
 	buf_done(&listener.answers);

@@ -72,7 +72,7 @@ void help_command(const struct command *c, struct buf *out)
 	for (size_t i = 0; i < options_count; i++) {
 		const struct option *o = &options_table[i];
 
-		if ((o->groups & c->groups) && o->effect != OPTION_LATER)
+		if (o->groups & c->groups)
 			print_option(o, out);
 	}
 }
@@ -103,8 +103,6 @@ void help_list_options(struct buf *out)
 	for (size_t i = 0; i < options_count; i++) {
 		const struct option *o = &options_table[i];
 
-		if (o->effect == OPTION_LATER)
-			continue;
 		buf_puts(out, "option\t");
 		list_commands_of(o, out);
 		buf_printf(out, "\t--%s\t-%.1s\t%s\t%s\n", o->name, o->letter ? &o->letter : "",

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What several commands make of their options: the policy, the command to run. */
 #include <errno.h>
+#include <limits.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "audit/audit.h"
 #include "base/log.h"
@@ -46,16 +48,40 @@ static bool setting_of(struct arena *a, const struct option_use *use, struct set
 	return true;
 }
 
+/* Nothing inside may change the session log, wherever it lies; nor those put aside. */
+static int protect_log(const struct invocation *inv, struct setting_text *ret, struct error *e)
+{
+	char cwd[PATH_MAX];
+	const char *path = inv->options.log;
+
+	if (strpbrk(path, "*?[{"))
+		return error_set(e, EINVAL, "--log %s: the name must not have * ? [ or { in it",
+				 output_safe(inv->arena, path));
+	if (!getcwd(cwd, sizeof(cwd)))
+		return error_set(e, errno, "--log: no working directory: %s", strerror(errno));
+	path = path_absolute(inv->arena, cwd, path);
+	for (size_t i = 0; i < 2; i++)
+		ret[i] = (struct setting_text){ .key = "filesystem.denyWrite",
+						.value = i ? arena_printf(inv->arena, "%s.*", path)
+							   : path,
+						.source = "--log",
+						.layer = LAYER_OPTION };
+	return 2;
+}
+
 int invocation_inputs(const struct invocation *inv, struct policy_inputs *ret, struct error *e)
 {
 	const struct options *o = &inv->options;
-	struct setting_text *settings = arena_array(inv->arena, o->n_uses + 1, sizeof(*settings));
+	struct setting_text *settings = arena_array(inv->arena, o->n_uses + 3, sizeof(*settings));
 	struct inputs_request req = { .settings = o->settings,
 				      .chdir = o->chdir,
 				      .live_network = o->control_fd || o->ask,
 				      .options = settings };
-	int r;
+	int r = o->log ? protect_log(inv, settings, e) : 0;
 
+	if (r < 0)
+		return r;
+	req.n_options = (size_t)r;
 	for (size_t i = 0; i < o->n_uses; i++)
 		req.n_options += setting_of(inv->arena, &o->uses[i], &settings[req.n_options]);
 	r = inputs_gather(inv->arena, &req, inv->environ_in, ret, e);

@@ -66,6 +66,8 @@ const struct option options_table[] = {
 	  .help = "any setting by its dotted name; see ambit-settings(5)" },
 	{ 0, "report", "FILE|-|none", GROUP_POLICY, OPTION_TEXT, FIELD(report), .file = true,
 	  .help = "write a JSON report of the run; - is stderr" },
+	{ 0, "log", "FILE", GROUP_POLICY, OPTION_TEXT, FIELD(log), .once = true, .file = true,
+	  .help = "write down what the command reads and prints, with the time" },
 	{ 0, "report-reads", NULL, GROUP_POLICY, OPTION_FLAG, FIELD(report_reads),
 	  .help = "tell denied reads and setuid programs too (every open costs a little more)" },
 	{ 0, "control-fd", "N", GROUP_POLICY, OPTION_TEXT, FIELD(control_fd), .once = true,
@@ -109,7 +111,6 @@ const struct option options_table[] = {
 	  .help = "say everything" },
 	{ 'h', "help", NULL, GROUP_GENERAL, OPTION_FLAG, FIELD(help),
 	  .help = "show this help" },
-	{ 0, "log", "FILE", GROUP_POLICY, OPTION_LATER, .help = NULL },
 };
 /* clang-format on */
 const size_t options_count = ARRAY_LEN(options_table);
@@ -151,7 +152,7 @@ static int refuse_unknown(struct parser *p, const char *name, size_t len)
 	for (size_t i = 0; i < options_count; i++) {
 		const struct option *o = &options_table[i];
 
-		if (o->effect != OPTION_LATER && (o->groups & p->scope->groups))
+		if (o->groups & p->scope->groups)
 			nearest_try(&near, word, o->name);
 	}
 	return error_set(p->e, EINVAL, "unknown option --%s%s%s%s (see: ambit help %s)",
@@ -185,8 +186,6 @@ static int check_scope(struct parser *p, const struct option *o)
 	if (!(o->groups & p->scope->groups))
 		return error_set(p->e, EINVAL, "ambit %s takes no --%s (see: ambit help %s)",
 				 p->scope->command, o->name, p->scope->command);
-	if (o->effect == OPTION_LATER)
-		return error_set(p->e, ENOTSUP, "--%s is not available in this version", o->name);
 	return 0;
 }
 

@@ -29,7 +29,6 @@ enum option_effect {
 	OPTION_SET, /* KEY=VALUE */
 	OPTION_TEXT, /* the argument is kept in the field at `offset` */
 	OPTION_FLAG, /* the bool at `offset` becomes true */
-	OPTION_LATER, /* known, but not in this version: refused, shown nowhere */
 };
 
 struct option {
@@ -60,7 +59,7 @@ struct options {
 	size_t n_words;
 
 	const char *shell; /* -c */
-	const char *settings, *chdir, *report, *control_fd, *events_fd, *env_fd;
+	const char *settings, *chdir, *report, *log, *control_fd, *events_fd, *env_fd;
 	bool json, schema, attack;
 	bool quiet, verbose, debug, help;
 	bool report_reads, ask;

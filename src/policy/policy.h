@@ -43,6 +43,7 @@ enum backend_choice {
 	BACKEND_NONE,
 };
 enum fallback_mode { FALLBACK_ENFORCE, FALLBACK_WARN };
+enum log_format { LOG_FORMAT_AUTO, LOG_FORMAT_TEXT, LOG_FORMAT_JSONL }; /* AUTO: by the name */
 
 struct policy_network {
 	enum network_mode mode; /* never UNSET after policy_load() */
@@ -110,6 +111,8 @@ struct policy {
 	const char *audit_file; /* canonical; NULL = there is to be no log */
 	uint64_t audit_max_size, audit_max_files;
 	bool audit_redact;
+	enum log_format log_format; /* of the session log (--log) */
+	uint64_t log_max_size, log_max_files;
 
 	const bool *locked; /* by schema row: the managed file keeps others from setting it */
 	/* where each single value came from, by schema row (schema.h) */

@@ -24,6 +24,7 @@ static const char *const words_home[] = { "real", "private", NULL };
 static const char *const words_inherit[] = { "none", "safe", "all", NULL };
 static const char *const words_backend[] = { "auto",   "native", "bwrap", "landlock", "seatbelt",
 					     "podman", "docker", "none",  NULL };
+static const char *const words_log_format[] = { "auto", "text", "jsonl", NULL };
 static const char *const words_fallback[] = { "enforce", "warn", NULL };
 
 static int check_address(const char *text, struct error *e)
@@ -194,6 +195,13 @@ const struct setting settings_table[] = {
 	  .help = "how many files that were put aside are kept" },
 	{ "audit.redact", SETTING_BOOL, WIDEN_LOWER, AT(audit_redact), .def = "true",
 	  .help = "leave secrets out of the audit log" },
+	{ "log.format", SETTING_ENUM, WIDEN_NEUTRAL, AT(log_format), words_log_format, "auto",
+	  .help = "of the session log: text, jsonl, or auto, which is jsonl for a FILE.jsonl" },
+	{ "log.maxSize", SETTING_SIZE, WIDEN_NEUTRAL, AT(log_max_size), .def = "10m",
+	  .help = "a session log larger than this is put aside and a new one begun; 0: never" },
+	{ "log.maxFiles", SETTING_COUNT, WIDEN_NEUTRAL, AT(log_max_files), .def = "5",
+	  .help = "how many session logs that were put aside are kept" },
+
 	{ "locked", SETTING_LOCKED, WIDEN_NEUTRAL, 0,
 	  .help = "managed file only: keys that nobody else may set or add to" },
 
@@ -259,7 +267,7 @@ static const char *last_component(const char *key)
 const char *setting_suggest(const char *key)
 {
 	static const char *const groups[] = { "network", "network.parentProxy", "filesystem",
-					      "limits",  "environment",         "audit" };
+					      "limits",  "environment",         "audit",      "log" };
 	const char *best = NULL;
 	unsigned best_distance = 0;
 

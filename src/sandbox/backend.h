@@ -64,6 +64,7 @@ struct sandbox_command {
 	sigset_t mask; /* the caller's signal mask, restored for the command */
 	int stdio[3]; /* for 0, 1, 2, each above 2; -1 = the caller's own */
 	int tty; /* give this terminal to the command's process group, -1 = no */
+	bool own_terminal; /* it is of no session yet: a session of the sandbox's own gets it */
 	const struct sandbox_limits *limits; /* NULL = none */
 	/*
 	 * Answers notified calls, in a process of the backend's own, until `until` (a pidfd) is

@@ -337,25 +337,6 @@ static void correct_environment(struct compiler *c)
 	}
 }
 
-/* What this version cannot do must not be promised. */
-static int refuse_unavailable(const struct policy *p, struct error *e)
-{
-	const struct policy_limits *l = &p->limits;
-	const struct {
-		bool asked;
-		const char *key;
-	} missing[] = {
-		{ l->output, "limits.output" },
-	};
-
-	for (size_t i = 0; i < ARRAY_LEN(missing); i++) {
-		if (missing[i].asked)
-			return error_set(e, ENOTSUP, "%s is not available in this version",
-					 missing[i].key);
-	}
-	return 0;
-}
-
 /* Without the kernel's default-deny the broker could be bypassed: never half of it. */
 static int choose_guarding(struct compiler *c)
 {
@@ -448,9 +429,7 @@ int plan_compile(struct arena *a, const struct policy *p, const struct plan_fact
 	if (plan->bare && p->fs.tmp == TMP_PRIVATE)
 		plan->private_tmp = facts->private_tmp;
 	correct_environment(&c);
-	r = refuse_unavailable(p, e);
-	if (r == 0)
-		r = backend_check_required(a, p, facts, e);
+	r = backend_check_required(a, p, facts, e);
 	if (r == 0)
 		r = plan_compile_network(&c);
 	if (r < 0)

@@ -7,7 +7,7 @@
  *   pids     cgroup; else RLIMIT_NPROC, counted in the sandbox's own user namespace; else sampled
  *   disk     size of the private file system, RLIMIT_FSIZE, the broker's count of new
  *            files, and samples of what was written to the writable directories
- *   output   counted by who reads it (stdio.h, or the owner of the session)
+ *   output   counted by who reads it (relay.h, or the owner of the session)
  *   timeout  the session's own clock
  *
  * A limit that cannot be held is refused before anything runs. Without limits nothing of
@@ -47,6 +47,7 @@ struct limits_peak {
 	uint64_t memory; /* bytes, all processes and private files */
 	uint64_t pids;
 	uint64_t disk; /* bytes */
+	uint64_t output; /* bytes */
 };
 
 struct limits;

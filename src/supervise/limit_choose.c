@@ -204,10 +204,6 @@ void limits_probe(struct arena *a, struct properties *ret)
 		row->name = arena_printf(a, "limit-%s", rows[i].name);
 		row->enforced = true;
 		row->mechanism = limit_means_text(means[i]);
-		if (i == LIMIT_OUTPUT) {
-			row->enforced = false;
-			row->missing = "not available in this version";
-		}
 		if (place && place->kind == CGROUP_NONE) {
 			row->missing = place->missing;
 			row->remedy = place->remedy;

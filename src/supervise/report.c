@@ -344,6 +344,7 @@ static void print_limits(struct json *j, const struct run_result *result)
 	print_peak(j, "memory", result->peak.memory);
 	print_peak(j, "pids", result->peak.pids);
 	print_peak(j, "disk", result->peak.disk);
+	print_peak(j, "output", result->peak.output);
 	json_end_object(j);
 }
 

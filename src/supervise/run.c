@@ -25,7 +25,9 @@
 #include "base/sys.h"
 #include "base/text.h"
 #include "supervise/prompt.h"
+#include "supervise/relay.h"
 
+#define DRAIN_MS 1000 /* for the rest of the output of a command that had to be ended */
 #define PROMPT_MS 60000 /* then the answer is no */
 #define PROMPT_ECHO_MS 2000 /* how long after a question a stop may still be because of it */
 
@@ -34,6 +36,8 @@
 struct run {
 	const struct run_request *req;
 	struct session *session;
+	struct relay *relay; /* NULL = the command's bytes go directly */
+	bool log_failed; /* and it was told */
 	int signals;
 	int tty; /* our controlling terminal, -1 = none */
 	bool given;
@@ -41,12 +45,32 @@ struct run {
 	uint64_t prompted_ms; /* when a question was last over */
 };
 
+/* The command's terminal is a pty of ours: its keys, size and modes are ours to carry. */
+static bool has_pty(const struct run *run)
+{
+	return run->relay && relay_terminal_path(run->relay);
+}
+
+static void begin_message(const struct run *run)
+{
+	if (run->relay)
+		relay_begin_message(run->relay);
+}
+
+static void end_message(const struct run *run)
+{
+	if (run->relay)
+		relay_end_message(run->relay);
+}
+
 static void tell_note(void *ctx, const char *text)
 {
 	const struct run *run = ctx;
 
+	begin_message(run);
 	if (run->req->note)
 		run->req->note(run->req->ctx, text);
+	end_message(run);
 }
 
 static void tell_chosen(void *ctx, const char *backend, const char *why)
@@ -61,16 +85,20 @@ static void tell_denied(void *ctx, const struct report_entry *entry)
 {
 	const struct run *run = ctx;
 
+	begin_message(run);
 	if (run->req->tell)
 		run->req->tell(run->req->ctx, entry);
+	end_message(run);
 }
 
 static void tell_unlogged(void *ctx, const struct error *e)
 {
 	const struct run *run = ctx;
 
+	begin_message(run);
 	if (run->req->unlogged)
 		run->req->unlogged(run->req->ctx, e);
+	end_message(run);
 }
 
 /* What was read is shown escaped. */
@@ -142,7 +170,9 @@ static pid_t command_group(const struct run *run)
 
 static void follow_continue(struct run *run)
 {
-	if (run->tty >= 0 && tcgetpgrp(run->tty) == getpgrp()) {
+	if (has_pty(run)) {
+		relay_resume(run->relay);
+	} else if (run->tty >= 0 && tcgetpgrp(run->tty) == getpgrp()) {
 		pid_t group = command_group(run);
 
 		if (group > 0)
@@ -165,13 +195,16 @@ static void follow_stop(void *ctx, int sig)
 		return;
 	}
 	/* the shell may have put us in the foreground only after we looked */
-	if ((sig == SIGTTIN || sig == SIGTTOU) && tcgetpgrp(run->tty) == getpgrp()) {
+	if (!has_pty(run) && (sig == SIGTTIN || sig == SIGTTOU) &&
+	    tcgetpgrp(run->tty) == getpgrp()) {
 		follow_continue(run);
 		return;
 	}
 	if (session_freeze(run->session, sig))
 		return; /* called again when all have stopped */
 	take_terminal_back(run);
+	if (run->relay)
+		relay_pause(run->relay);
 	(void)kill(sig == SIGSTOP ? getpid() : 0, SIGSTOP);
 }
 
@@ -181,9 +214,11 @@ static void on_signal(struct run *run)
 
 	if (read(run->signals, &info, sizeof(info)) != sizeof(info))
 		return;
+	if (info.ssi_signo == SIGWINCH && run->relay)
+		relay_resize(run->relay);
 	if (info.ssi_signo == SIGCONT)
 		follow_continue(run);
-	else
+	else if (info.ssi_signo != SIGWINCH || !has_pty(run)) /* the pty tells it by itself */
 		session_signal(run->session, (int)info.ssi_signo,
 			       is_group_signal((int)info.ssi_signo));
 }
@@ -194,7 +229,10 @@ static void on_signal(struct run *run)
  */
 static void follow_interrupt(const struct run *run, int sig)
 {
-	if (!run->given || (sig != SIGINT && sig != SIGQUIT))
+	bool ours =
+		run->given || (has_pty(run) && run->tty >= 0 && tcgetpgrp(run->tty) == getpgrp());
+
+	if (!ours || (sig != SIGINT && sig != SIGQUIT))
 		return;
 	(void)signal(sig, SIG_IGN);
 	(void)kill(0, sig);
@@ -240,6 +278,8 @@ char run_prompt(struct run *run, const char *question, const char *keys)
 	if (run->tty < 0 || (!run->given && tcgetpgrp(run->tty) != getpgrp()))
 		return 0;
 	take_terminal_back(run);
+	if (run->relay)
+		relay_pause(run->relay);
 	key = prompt_ask(run->tty, run->signals, question, keys, PROMPT_MS);
 	follow_continue(run);
 	run->prompted_ms = sys_now_ms();
@@ -275,11 +315,18 @@ static void tell_decision(void *ctx, const struct egress_record *r)
 	run->req->observer->decision(run->req->observer->ctx, r);
 }
 
+static int sooner(int a, int b)
+{
+	return a < 0 || (b >= 0 && b < a) ? b : a;
+}
+
 /* How long to wait; who observes looks now and then. */
 static int wait_ms(const struct run *run)
 {
 	int ms = session_wait_ms(run->session);
 
+	if (run->relay)
+		ms = sooner(ms, relay_wait_ms(run->relay));
 	if (!run->req->observer)
 		return ms;
 	run->req->observer->look(run->req->observer->ctx, session_pid(run->session));
@@ -301,25 +348,109 @@ static void on_owner(struct run *run, int events)
 		session_kill(run->session);
 }
 
+/* The command's bytes went on; what follows from that. */
+static void on_relay(struct run *run, const struct pollfd *fds, size_t n)
+{
+	struct seslog *log = run->req->log;
+	char text[128];
+
+	relay_step(run->relay, fds, n);
+	if (relay_is_over(run->relay))
+		session_reach(run->session, LIMIT_OUTPUT);
+	if (!log || run->log_failed || !seslog_failure(log))
+		return;
+	run->log_failed = true;
+	(void)snprintf(text, sizeof(text), "the session log cannot be written: %.64s",
+		       strerror(seslog_failure(log)));
+	tell_note(run, text);
+}
+
+enum { WAIT_SESSION, WAIT_SIGNALS, WAIT_CONTROL, WAIT_OWNER, WAIT_RELAY };
+
 static void wait_for_end(struct run *run)
 {
-	struct pollfd fds[] = { { .fd = session_fd(run->session), .events = POLLIN },
-				{ .fd = run->signals, .events = POLLIN },
-				{ .fd = -1, .events = POLLIN },
-				{ .fd = run->req->owner > 0 ? run->req->owner : -1,
-				  .events = run->req->heard ? POLLIN | POLLRDHUP : POLLRDHUP } };
+	struct pollfd fds[WAIT_RELAY + RELAY_POLL_MAX] = {
+		[WAIT_SESSION] = { .fd = session_fd(run->session), .events = POLLIN },
+		[WAIT_SIGNALS] = { .fd = run->signals, .events = POLLIN },
+		[WAIT_CONTROL] = { .fd = -1, .events = POLLIN },
+		[WAIT_OWNER] = { .fd = run->req->owner > 0 ? run->req->owner : -1,
+				 .events = run->req->heard ? POLLIN | POLLRDHUP : POLLRDHUP },
+	};
+	size_t n = 0;
 
 	do {
-		fds[2].fd = run->req->control ? run->req->control->fd : -1;
-		if (poll(fds, ARRAY_LEN(fds), wait_ms(run)) < 0)
+		fds[WAIT_CONTROL].fd = run->req->control ? run->req->control->fd : -1;
+		if (run->relay)
+			n = relay_poll(run->relay, fds + WAIT_RELAY);
+		if (poll(fds, WAIT_RELAY + n, wait_ms(run)) < 0)
 			continue; /* EINTR */
-		if (fds[1].revents)
+		if (fds[WAIT_SIGNALS].revents)
 			on_signal(run);
-		if (fds[2].revents)
+		if (fds[WAIT_CONTROL].revents)
 			on_control(run);
-		if (fds[3].revents)
-			on_owner(run, fds[3].revents);
+		if (fds[WAIT_OWNER].revents)
+			on_owner(run, fds[WAIT_OWNER].revents);
+		if (run->relay)
+			on_relay(run, fds + WAIT_RELAY, n);
 	} while (!session_step(run->session));
+}
+
+/*
+ * Nobody is left inside. Who reads slowly is waited for, as he would have made the command
+ * wait; a signal to us ends that, and after a limit there is not much of it.
+ */
+static void pass_on_rest(struct run *run)
+{
+	struct pollfd fds[1 + RELAY_POLL_MAX] = { { .fd = run->signals, .events = POLLIN } };
+	uint64_t end = 0;
+
+	while (!relay_drain(run->relay)) {
+		size_t n = relay_poll(run->relay, fds + 1);
+
+		if (session_limit(run->session) >= 0 && !end)
+			end = sys_now_ms() + DRAIN_MS;
+		if ((end && sys_now_ms() >= end) ||
+		    (poll(fds, 1 + n, end ? 50 : -1) > 0 && fds[0].revents))
+			break;
+	}
+	if (relay_is_over(run->relay))
+		session_reach(run->session, LIMIT_OUTPUT);
+}
+
+static int start_session(struct run *run, struct session_request *session, struct error *e)
+{
+	const struct relay_setup setup = { .log = run->req->log,
+					   .output_max = session->policy->limits.output,
+					   .tty = run->tty };
+	int r = relay_new(&setup, &run->relay, e);
+
+	if (r < 0)
+		return r;
+	if (run->relay)
+		memcpy(session->stdio, relay_inner(run->relay), sizeof(session->stdio));
+	if (has_pty(run)) {
+		run->given = false; /* the terminal stays ours */
+		session->tty = relay_terminal(run->relay);
+		session->own_terminal = relay_terminal_path(run->relay);
+	}
+	r = session_start(session, &run->session, e);
+	if (r == 0 && run->req->log)
+		seslog_start(run->req->log, session_name(run->session), run->req->argv);
+	if (r == 0 && run->relay)
+		relay_started(run->relay);
+	return r;
+}
+
+static void end_relay(struct run *run, int r, struct run_result *ret)
+{
+	enum relay_end how = r == 0 && !ret->signal ? RELAY_ENDED : RELAY_KILLED;
+	uint64_t output = relay_free(TAKE_PTR(run->relay), how);
+
+	if (r < 0)
+		return;
+	ret->peak.output = output;
+	if (run->req->log)
+		seslog_end(run->req->log, ret->exit_code);
 }
 
 static int supervise(struct run *run, const struct run_request *req, const sigset_t *mask,
@@ -355,16 +486,21 @@ static int supervise(struct run *run, const struct run_request *req, const sigse
 
 	if (changed)
 		session.policy = changed;
-	r = session_start(&session, &run->session, e);
-	if (r < 0)
+	r = start_session(run, &session, e);
+	if (r < 0) {
+		(void)relay_free(TAKE_PTR(run->relay), RELAY_KILLED);
 		return r;
+	}
 	/* from here on same-user processes cannot read our memory or take our descriptors */
 	(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 	wait_for_end(run);
+	if (run->relay)
+		pass_on_rest(run);
 	r = session_end(TAKE_PTR(run->session), ret, e);
 	if (r == 0)
 		follow_interrupt(run, ret->signal);
 	take_terminal_back(run);
+	end_relay(run, r, ret);
 	return r;
 }
 

@@ -11,6 +11,7 @@
 #include "policy/policy.h"
 #include "supervise/control.h"
 #include "supervise/report.h"
+#include "supervise/seslog.h"
 #include "supervise/session.h"
 
 struct run;
@@ -50,7 +51,8 @@ struct run_request {
 	const struct run_observer *observer;
 	/* The command's standard output, above 2; 0 = our own. */
 	int out;
-	/* Called once when the log cannot be written; may be NULL. */
+	struct seslog *log; /* of what is read and printed; NULL = none */
+	/* Called once when the audit log cannot be written; may be NULL. */
 	void (*unlogged)(void *ctx, const struct error *e);
 	/* Called when it starts, with the backend and why this one; may be NULL. */
 	void (*chosen)(void *ctx, const char *backend, const char *why);

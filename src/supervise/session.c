@@ -91,6 +91,16 @@ void session_kill(struct session *s)
 		(void)sys_pidfd_send_signal(s->child.pidfd, SIGKILL);
 }
 
+int session_limit(const struct session *s)
+{
+	return s->limit;
+}
+
+const char *session_name(const struct session *s)
+{
+	return s->journal.run;
+}
+
 pid_t session_pid(const struct session *s)
 {
 	return s->child.init;
@@ -579,7 +589,8 @@ static void fill_result(const struct session *s, const struct rusage *usage, str
 		ret->signal = SIGKILL;
 	else if (WIFSIGNALED(s->status))
 		ret->signal = WTERMSIG(s->status);
-	if (s->limit == LIMIT_MEMORY) /* even if only a child of the command was ended for it */
+	/* even if only a child of the command was ended, or the rest of its output was lost */
+	if (s->limit == LIMIT_MEMORY || s->limit == LIMIT_OUTPUT)
 		ret->signal = SIGKILL;
 	ret->exit_code = s->limit == LIMIT_TIMEOUT ? 124
 			 : ret->signal             ? 128 + ret->signal
@@ -590,6 +601,7 @@ static void fill_result(const struct session *s, const struct rusage *usage, str
 		ret->means[i] = limits_means(s->limits, &s->req.policy->limits, i);
 }
 
+/* The id of a child that is about to end, or 0. */
 static pid_t release(struct session *s)
 {
 	pid_t guard;

@@ -74,6 +74,8 @@ struct session_request {
 	int stdio[3]; /* the command's, each above 2; -1 = the caller's own */
 	bool measure; /* learn the peaks of memory and processes though nothing limits them */
 	int tty; /* terminal to give to the command's process group; -1 = none */
+	const char
+		*own_terminal; /* path of `tty`, a fresh one for a session of its own; NULL = not */
 	sigset_t mask; /* the command's signal mask */
 	const struct session_hooks *hooks;
 	void *ctx;
@@ -122,6 +124,8 @@ void session_note_change(struct session *s, const struct audit_policy_change *c)
 void session_kill(struct session *s);
 /* The owner found that a limit is reached which only he can see (output): tells it, ends all. */
 void session_reach(struct session *s, enum limit which);
+int session_limit(const struct session *s); /* enum limit that was reached, -1 = none */
+const char *session_name(const struct session *s); /* of the run, as the logs have it */
 /* pid of init on the host */
 pid_t session_pid(const struct session *s);
 /*

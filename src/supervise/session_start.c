@@ -75,6 +75,8 @@ static int prepare(struct session *s, const struct error *refused, struct error 
 	/* a terminal that the command gets nothing of is not shown to it either */
 	if (s->req.stdio[0] >= 0 && s->req.stdio[1] >= 0 && s->req.stdio[2] >= 0)
 		facts.tty = NULL;
+	if (s->req.own_terminal)
+		facts.tty = s->req.own_terminal;
 	r = backend_choose(s->a, s->req.policy, refused, &facts, &s->chosen, e);
 	return r < 0 ? r : compile(s, &facts, e);
 }
@@ -189,6 +191,7 @@ static int start_child(struct session *s, struct error *e)
 				       .stdio = { s->req.stdio[0], s->req.stdio[1],
 						  s->req.stdio[2] },
 				       .tty = s->req.tty,
+				       .own_terminal = s->req.own_terminal != NULL,
 				       .limits = s->limits ? limits_inside(s->limits) : NULL };
 	struct broker_setup setup;
 	int r;
@@ -243,12 +246,12 @@ int session_launch(struct session *s, struct error *e)
 	if (r < 0)
 		r = start_again(s, e);
 	/* while the child sets itself up, so that it costs the command nothing */
+	if (r == 0 && s->limits)
+		r = limits_start(s->limits, s->plan, &s->child, e);
 	if (r == 0)
 		tell_chosen(s);
 	if (r == 0)
 		session_log_start(s);
-	if (r == 0 && s->limits)
-		r = limits_start(s->limits, s->plan, &s->child, e);
 	if (r == 0)
 		r = start_watching(s, e);
 	if (s->req.policy->limits.timeout_ms)

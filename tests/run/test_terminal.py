@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ambit at a terminal: the keys, job control inside and outside, and the terminal afterwards."""
+"""ambit at a terminal: the keys, job control inside and outside, and the terminal afterwards.
+
+Everything is tried directly, and with what the command reads and prints passed through a pty
+of ours (--log): nobody at the terminal may notice a difference."""
 import contextlib
 import fcntl
 import os
@@ -98,7 +101,22 @@ def terminal():
         t.close()
 
 
-def sandbox(*command, options=()):
+@pytest.fixture(autouse=True, params=["direct", "logged"])
+def way(request):
+    """How the command has its terminal; `run()` and sandbox() use it."""
+    options[:] = ["--log", "session.log"] if request.param == "logged" else []
+    return request.param
+
+
+options = []
+
+
+def run():
+    """The beginning of a command line for a shell."""
+    return " ".join([str(AMBIT), "run", *options])
+
+
+def sandbox(*command):
     return [str(AMBIT), "run", *options, "--", *command]
 
 
@@ -271,12 +289,13 @@ def test_started_in_the_background(plain, terminal):
     t.see("status 0")
 
 
-def test_background_job_that_reads_is_stopped(plain, terminal):
+def test_background_job_that_reads_is_stopped(plain, terminal, way):
     t = shell(terminal, plain)
     t.line(" ".join(sandbox("sh", "-c", "'read -r x; echo \"re\"\"ad:$x\"'")) + " &")
     time.sleep(0.4)
     t.line("")
-    t.see("Stopped")
+    if way == "direct":
+        t.see("Stopped")  # with a pty it waits, until it is in the foreground
     t.line("fg")
     time.sleep(0.3)
     t.line("hello")
@@ -287,11 +306,11 @@ def test_terminal_is_given_back(box, terminal):
     """After any end the shell reads the terminal again."""
     t = shell(terminal, box)
     for command in ("true", "sh -c 'kill -9 $$'", "no-such-command"):
-        t.line(f"{AMBIT} run -- {command}")
+        t.line(f"{run()} -- {command}")
         t.see("PROMPT> ")
         t.line("echo back $((50+5))")
         t.see("back 55")
-    t.line(f"{AMBIT} run --timeout 200ms -- sleep 10; echo code $?")
+    t.line(f"{run()} --timeout 200ms -- sleep 10; echo code $?")
     t.see("code 124")
     t.line("echo back $((60+6))")
     t.see("back 66")
@@ -310,10 +329,10 @@ def test_terminal_after_kill_of_ambit(plain, terminal):
 
 def test_pipeline_in_a_terminal(plain, terminal):
     t = shell(terminal, plain)
-    t.line(f"{AMBIT} run -- sh -c 'echo one; echo two' | {AMBIT} run -- sort -r | cat -n")
+    t.line(f"{run()} -- sh -c 'echo one; echo two' | {run()} -- sort -r | cat -n")
     t.see(r"1\s+two\s+2\s+one")
     t.see("PROMPT> ")
-    t.line(f"{AMBIT} run -- sleep 30 | cat")
+    t.line(f"{run()} -- sleep 30 | cat")
     time.sleep(0.4)
     t.type("\x03")
     t.see("PROMPT> ")
@@ -323,7 +342,7 @@ def test_pipeline_in_a_terminal(plain, terminal):
 
 def test_two_in_a_pipeline_that_end_by_ctrl_c(plain, terminal):
     t = shell(terminal, plain)
-    t.line(f"{AMBIT} run -- sleep 30 | {AMBIT} run -- sh -c 'cat; sleep 30'")
+    t.line(f"{run()} -- sleep 30 | {run()} -- sh -c 'cat; sleep 30'")
     time.sleep(0.5)
     t.type("\x03")
     t.see("PROMPT> ")
@@ -334,7 +353,7 @@ def test_two_in_a_pipeline_that_end_by_ctrl_c(plain, terminal):
 def test_ctrl_c_ends_the_whole_pipeline(plain, terminal):
     """The terminal would have told every member of the job."""
     t = shell(terminal, plain)
-    t.line(f"sleep 30 | {AMBIT} run -- cat")
+    t.line(f"sleep 30 | {run()} -- cat")
     time.sleep(0.4)
     t.type("\x03")
     t.see("PROMPT> ")
@@ -369,7 +388,7 @@ def test_terminal_that_comes_late(plain, terminal):
 def test_output_while_in_a_pipeline(plain, terminal):
     """A pager at the end of a pipe reads keys from /dev/tty."""
     t = shell(terminal, plain)
-    t.line(f"echo text | {AMBIT} run -- sh -c 'cat; read -r x </dev/tty; echo \"key\"\":$x\"'")
+    t.line(f"echo text | {run()} -- sh -c 'cat; read -r x </dev/tty; echo \"key\"\":$x\"'")
     t.see("text")
     time.sleep(0.3)
     t.line("k")

@@ -16,6 +16,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
@@ -142,6 +143,9 @@ int native_init(const struct plan *plan, const struct sandbox_command *cmd,
 	in.signals = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (in.signals < 0)
 		return error_set(e, errno, "cannot make a signalfd: %s", strerror(errno));
+	if (cmd->own_terminal && (setsid() < 0 || ioctl(cmd->tty, TIOCSCTTY, 0) < 0))
+		return error_set(e, errno, "cannot make a session for the terminal: %s",
+				 strerror(errno));
 	(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* exec makes the command dumpable again */
 	/* vfork: nothing to copy; native_exec() never comes back here */
 	in.command = vfork();
