@@ -128,9 +128,17 @@ static bool fill(struct relay *s, struct flow *f)
 	return false;
 }
 
+/* What we cannot open again might make us wait: only a piece that it takes for certain. */
+static bool may_pour(const struct flow *f)
+{
+	struct pollfd ready = { .fd = f->to, .events = POLLOUT };
+
+	return f->to_way != FLOW_READY || (poll(&ready, 1, 0) == 1 && (ready.revents & POLLOUT));
+}
+
 static void pour(struct flow *f)
 {
-	while (f->to >= 0 && f->len > 0) {
+	while (f->to >= 0 && f->len > 0 && may_pour(f)) {
 		size_t n = f->to_way == FLOW_READY && f->len > FLOW_SMALL ? FLOW_SMALL : f->len;
 		ssize_t done = f->to_way == FLOW_SOCKET ? send(f->to, f->buffer + f->start, n,
 							       MSG_DONTWAIT | MSG_NOSIGNAL)
@@ -144,8 +152,6 @@ static void pour(struct flow *f)
 		}
 		f->start += (size_t)done;
 		f->len -= (size_t)done;
-		if (f->to_way == FLOW_READY)
-			return; /* ready for one piece */
 	}
 }
 
@@ -393,7 +399,7 @@ bool relay_drain(struct relay *s)
 
 		if (i == FLOW_IN || i == FLOW_KEYS) {
 			close_from(f);
-			f->len = 0;
+			close_to(f); /* what waits is given back */
 			continue;
 		}
 		do
