@@ -25,7 +25,9 @@
 #include "base/fd.h"
 #include "supervise/relay_internal.h"
 
-#define FOREGROUND_MS 200 /* between two looks whether we are in the foreground now */
+/* Between two looks whether the command has its terminal, whether we are in the foreground now. */
+#define BEGIN_MS 5
+#define FOREGROUND_MS 200
 
 /* --- one flow ------------------------------------------------------------------------ */
 
@@ -355,10 +357,9 @@ _Static_assert(2 * FLOW_MAX_ == RELAY_POLL_MAX, "two descriptors per flow");
 int relay_wait_ms(const struct relay *s)
 {
 	int wait = s->log ? seslog_wait_ms(s->log) : -1;
+	int look = !s->full || s->raw ? -1 : s->begun ? FOREGROUND_MS : BEGIN_MS;
 
-	if (s->full && !s->raw && (wait < 0 || wait > FOREGROUND_MS))
-		wait = FOREGROUND_MS;
-	return wait;
+	return look >= 0 && (wait < 0 || look < wait) ? look : wait;
 }
 
 void relay_step(struct relay *s, const struct pollfd *fds, size_t n)

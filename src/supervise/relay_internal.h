@@ -50,6 +50,7 @@ struct relay {
 	int master, slave; /* slave: held open so that the master never hangs up */
 	char path[64]; /* of the slave */
 	bool full; /* the pty is the command's terminal; else only its output */
+	bool begun; /* the command has taken it */
 	bool raw; /* the caller's terminal is set so that every key comes through */
 	struct termios saved, left; /* of the terminal; of the pty in the end */
 	char typed[FLOW_SMALL]; /* keys that the command did not read */

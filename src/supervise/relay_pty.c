@@ -98,7 +98,9 @@ static void set_raw(struct relay *s)
 
 void relay_look_at_foreground(struct relay *s)
 {
-	if (!s->full || s->raw || tcgetpgrp(s->tty) != getpgrp())
+	/* before the command has its terminal, a key for a signal would be lost on it */
+	s->begun = s->begun || (s->full && tcgetpgrp(s->master) > 0);
+	if (!s->begun || s->raw || tcgetpgrp(s->tty) != getpgrp())
 		return;
 	/* a shell may have changed it while it was not ours */
 	if (tcgetattr(s->tty, &s->saved) == 0)
