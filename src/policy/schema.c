@@ -267,7 +267,8 @@ static const char *last_component(const char *key)
 const char *setting_suggest(const char *key)
 {
 	static const char *const groups[] = { "network", "network.parentProxy", "filesystem",
-					      "limits",  "environment",         "audit",      "log" };
+					      "limits",  "environment",         "audit",
+					      "log" };
 	const char *best = NULL;
 	unsigned best_distance = 0;
 
