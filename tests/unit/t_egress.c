@@ -102,6 +102,8 @@ static void hear(void *ctx, const struct egress_record *r)
 {
 	struct heard *h = ctx;
 
+	if (r->kind == EGRESS_NOTICE)
+		return; /* a proxy built with sanitizers says that it is not confined */
 	h->n++;
 	h->last = *r;
 }
