@@ -10,7 +10,9 @@
 
 #include <cmocka.h>
 
+#include <errno.h>
 #include <linux/audit.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -110,10 +112,8 @@ static void test_refusals_have_reasons(void **state)
 
 		if (refuses != (seccomp_group_reason(r->group) != NULL))
 			fail_msg("%s and its group do not agree", names[r->call]);
-		if (!refuses && r->action != OK && r->action != ASK && r->action != SECCOMP_WATCH &&
-		    r->action != SECCOMP_NO_DATAGRAMS && r->action != SECCOMP_LISTEN &&
-		    r->action != SECCOMP_PINNED && r->action != SECCOMP_MEMFD &&
-		    r->action != SECCOMP_OPENAT2)
+		if (!refuses && r->action != OK && r->action != ASK &&
+		    (r->action < SECCOMP_WATCH || r->action >= SECCOMP_CHOICE_END_))
 			fail_msg("%s has a strange action", names[r->call]);
 	}
 }
@@ -251,6 +251,105 @@ static void test_socket_families(void **state)
 		}
 		assert_int_equal(run_call(&p, CALL_socket, 0xffffffff, SOCK_DGRAM, 0),
 				 ERR(EAFNOSUPPORT));
+	}
+}
+
+/* Without namespaces the filter is the wall: what may be asked of whom. */
+static void test_bare(void **state)
+{
+	const struct seccomp_options brokered = { .notify = true,
+						  .bare = true,
+						  .no_network = true };
+	const struct seccomp_options alone = { .bare = true, .no_network = true };
+	const struct seccomp_options host = { .notify = true, .bare = true };
+	const struct {
+		enum seccomp_call call;
+		uint64_t args[4];
+		uint32_t brokered, alone, host;
+	} cases[] = {
+		{ CALL_socket, { AF_INET, SOCK_STREAM, 0 }, OK, ERR(EAFNOSUPPORT), OK },
+		{ CALL_socket,
+		  { AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, IPPROTO_TCP },
+		  OK,
+		  ERR(EAFNOSUPPORT),
+		  OK },
+		{ CALL_socket,
+		  { AF_INET, SOCK_DGRAM, 0 },
+		  ERR(EAFNOSUPPORT),
+		  ERR(EAFNOSUPPORT),
+		  OK },
+		{ CALL_socket,
+		  { AF_INET, SOCK_STREAM, 262 },
+		  ERR(EAFNOSUPPORT),
+		  ERR(EAFNOSUPPORT),
+		  OK },
+		{ CALL_socket,
+		  { AF_NETLINK, SOCK_RAW, 0 },
+		  ERR(EAFNOSUPPORT),
+		  ERR(EAFNOSUPPORT),
+		  OK },
+		{ CALL_socket,
+		  { AF_PACKET, SOCK_RAW, 0 },
+		  ERR(EAFNOSUPPORT),
+		  ERR(EAFNOSUPPORT),
+		  ERR(EAFNOSUPPORT) },
+		{ CALL_socket, { AF_UNIX, SOCK_STREAM, 0 }, OK, OK, OK },
+		{ CALL_connect, { 3, 0, 0 }, ASK, OK, ASK },
+		{ CALL_listen, { 3, 1, 0 }, ASK, OK, OK },
+		{ CALL_sendto, { 3, 0, 0, 0x20000000 }, ERR(EOPNOTSUPP), ERR(EOPNOTSUPP), OK },
+		{ CALL_sendto, { 3, 0, 0, 0x4000 }, OK, OK, OK },
+		{ CALL_sendmsg, { 3, 0, 0x20000040 }, ERR(EOPNOTSUPP), ERR(EOPNOTSUPP), OK },
+		{ CALL_ioctl,
+		  { 3, 0x40086602 /* FS_IOC_SETFLAGS */ },
+		  ERR(ENOTTY),
+		  ERR(ENOTTY),
+		  ERR(ENOTTY) },
+		{ CALL_ioctl,
+		  { 3, 0x5000940f /* BTRFS_IOC_SUBVOL_CREATE */ },
+		  ERR(ENOTTY),
+		  ERR(ENOTTY),
+		  ERR(ENOTTY) },
+		{ CALL_ioctl, { 3, 0x5401 /* TCGETS */ }, OK, OK, OK },
+		{ CALL_ioctl, { 3, 0x5412 /* TIOCSTI */ }, ERR(EPERM), ERR(EPERM), ERR(EPERM) },
+		{ CALL_ioctl, { 3, 0x100005412 }, ERR(EPERM), ERR(EPERM), ERR(EPERM) },
+		{ CALL_prlimit64, { 0, 7 }, OK, OK, OK },
+		{ CALL_prlimit64, { 77, 7 }, ERR(EPERM), ERR(EPERM), ERR(EPERM) },
+		{ CALL_setpriority, { 0, 0, 5 }, OK, OK, OK },
+		{ CALL_setpriority, { 2, 0, 5 }, ERR(EPERM), ERR(EPERM), ERR(EPERM) },
+		{ CALL_sched_setaffinity, { 77, 0 }, ERR(EPERM), ERR(EPERM), ERR(EPERM) },
+		{ CALL_shmget, { 1, 2 }, ERR(ENOSYS), ERR(ENOSYS), ERR(ENOSYS) },
+		{ CALL_mq_open, { 1, 2 }, ERR(ENOSYS), ERR(ENOSYS), ERR(ENOSYS) },
+		{ CALL_fchownat, { 1, 2 }, ASK, OK, ASK },
+		{ CALL_utimensat, { 1, 0 }, ASK, OK, ASK },
+		{ CALL_fsetxattr, { 1, 0 }, ASK, OK, ASK },
+		{ CALL_setxattrat, { 1, 0 }, ERR(ENOSYS), ERR(ENOSYS), ERR(ENOSYS) },
+		{ CALL_clone,
+		  { 0x10000000 /* CLONE_NEWUSER */ },
+		  ERR(EPERM),
+		  ERR(EPERM),
+		  ERR(EPERM) },
+	};
+
+	(void)state;
+	for (enum seccomp_arch arch = 0; arch < SECCOMP_ARCH_COUNT; arch++) {
+		struct program p[] = { build(arch, &brokered), build(arch, &alone),
+				       build(arch, &host) };
+
+		for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+			const uint32_t want[] = { cases[i].brokered, cases[i].alone,
+						  cases[i].host };
+			uint64_t args[6] = { 0 };
+			int number = seccomp_call_number(arch, cases[i].call);
+
+			memcpy(args, cases[i].args, sizeof(cases[i].args));
+			for (size_t k = 0; k < ARRAY_LEN(p); k++) {
+				uint32_t got = run(&p[k], (uint32_t)number, args).action;
+
+				if (got != want[k])
+					fail_msg("%s, case %zu, program %zu: %x instead of %x",
+						 names[cases[i].call], i, k, got, want[k]);
+			}
+		}
 	}
 }
 
@@ -655,6 +754,7 @@ int main(void)
 		cmocka_unit_test(test_old_calls),
 		cmocka_unit_test(test_clone_namespaces),
 		cmocka_unit_test(test_socket_families),
+		cmocka_unit_test(test_bare),
 		cmocka_unit_test(test_without_ptrace),
 		cmocka_unit_test(test_unknown_numbers),
 		cmocka_unit_test(test_other_architectures),

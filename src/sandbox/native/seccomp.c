@@ -149,30 +149,39 @@ static bool has_tests(const struct seccomp_rule *rule)
 	return rule->tests[0].mask != 0;
 }
 
+/* What one of ours becomes with these options. */
+static uint32_t chosen_action(const struct seccomp_options *o, enum seccomp_choice choice)
+{
+	switch (choice) {
+	case SECCOMP_WATCH:
+		return o->notify && o->watch ? SECCOMP_RET_USER_NOTIF : SECCOMP_RET_ALLOW;
+	case SECCOMP_NO_DATAGRAMS:
+		return o->notify && !o->all_unix ? SECCOMP_RET_ERRNO | EPROTONOSUPPORT
+						 : SECCOMP_RET_ALLOW;
+	case SECCOMP_LISTEN:
+		return o->notify && o->no_listen ? SECCOMP_RET_USER_NOTIF : SECCOMP_RET_ALLOW;
+	case SECCOMP_PINNED:
+		return o->pinned ? SECCOMP_RET_ERRNO | EPERM : SECCOMP_RET_ALLOW;
+	case SECCOMP_OPENAT2:
+		return !o->notify      ? SECCOMP_RET_ALLOW
+		       : o->no_openat2 ? SECCOMP_RET_ERRNO | ENOSYS
+				       : SECCOMP_RET_USER_NOTIF;
+	case SECCOMP_MEMFD:
+		return o->no_memfd ? SECCOMP_RET_ERRNO | ENOSYS : SECCOMP_RET_ALLOW;
+	case SECCOMP_BROKERED:
+		return o->notify ? SECCOMP_RET_ALLOW : SECCOMP_RET_ERRNO | EAFNOSUPPORT;
+	case SECCOMP_CHOICE_END_:
+		break;
+	}
+	return SECCOMP_RET_KILL_PROCESS;
+}
+
 static uint32_t effective_action(const struct generator *g, const struct seccomp_rule *rule)
 {
 	if (rule->group == GROUP_TRACE && !g->options.allow_ptrace)
 		return SECCOMP_RET_ERRNO | EPERM;
-	if (rule->action == SECCOMP_NO_DATAGRAMS)
-		return g->options.notify && !g->options.all_unix
-			       ? SECCOMP_RET_ERRNO | EPROTONOSUPPORT
-			       : SECCOMP_RET_ALLOW;
-	if (rule->action == SECCOMP_PINNED)
-		return g->options.pinned ? SECCOMP_RET_ERRNO | EPERM : SECCOMP_RET_ALLOW;
-	if (rule->action == SECCOMP_OPENAT2)
-		return !g->options.notify      ? SECCOMP_RET_ALLOW
-		       : g->options.no_openat2 ? SECCOMP_RET_ERRNO | ENOSYS
-					       : SECCOMP_RET_USER_NOTIF;
-	if (rule->action == SECCOMP_MEMFD)
-		return g->options.no_memfd ? SECCOMP_RET_ERRNO | ENOSYS : SECCOMP_RET_ALLOW;
-	if (rule->action == SECCOMP_BROKERED)
-		return g->options.notify ? SECCOMP_RET_ALLOW : SECCOMP_RET_ERRNO | EAFNOSUPPORT;
-	if (rule->action == SECCOMP_WATCH)
-		return g->options.notify && g->options.watch ? SECCOMP_RET_USER_NOTIF
-							     : SECCOMP_RET_ALLOW;
-	if (rule->action == SECCOMP_LISTEN)
-		return g->options.notify && g->options.no_listen ? SECCOMP_RET_USER_NOTIF
-								 : SECCOMP_RET_ALLOW;
+	if (rule->action >= SECCOMP_WATCH && rule->action < SECCOMP_CHOICE_END_)
+		return chosen_action(&g->options, (enum seccomp_choice)rule->action);
 	if (rule->action == SECCOMP_RET_USER_NOTIF && !g->options.notify)
 		return SECCOMP_RET_ALLOW;
 	return rule->action;

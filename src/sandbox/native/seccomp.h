@@ -71,20 +71,19 @@ struct seccomp_test {
 
 #define SECCOMP_TESTS_MAX 3
 
-/* Not an action of the kernel's: SECCOMP_RET_USER_NOTIF with `watch`, else SECCOMP_RET_ALLOW. */
-#define SECCOMP_WATCH 0x7fffffffu
-/* The same: EPROTONOSUPPORT where the broker judges unix sockets, else SECCOMP_RET_ALLOW. */
-#define SECCOMP_NO_DATAGRAMS 0x7ffffffeu
-/* The same: SECCOMP_RET_USER_NOTIF with `no_listen`, else SECCOMP_RET_ALLOW. */
-#define SECCOMP_LISTEN 0x7ffffffdu
-/* The same: EPERM where the processors were chosen as a limit, else SECCOMP_RET_ALLOW. */
-#define SECCOMP_PINNED 0x7ffffffcu
-/* The same: ENOSYS with `no_openat2`, else SECCOMP_RET_USER_NOTIF (or ALLOW without a broker). */
-#define SECCOMP_OPENAT2 0x7ffffffau
-/* The same: ENOSYS where memory must be seen to be limited, else SECCOMP_RET_ALLOW. */
-#define SECCOMP_MEMFD 0x7ffffffbu
-/* The same: SECCOMP_RET_ALLOW where there is a broker, else EAFNOSUPPORT. */
-#define SECCOMP_BROKERED 0x7ffffffau
+/* Not actions of the kernel's: what they become depends on the options. */
+enum seccomp_choice {
+	SECCOMP_WATCH = 0x7fffff00, /* SECCOMP_RET_USER_NOTIF with `watch`, else ALLOW */
+	/* EPROTONOSUPPORT where the broker judges unix sockets, else ALLOW */
+	SECCOMP_NO_DATAGRAMS,
+	SECCOMP_LISTEN, /* SECCOMP_RET_USER_NOTIF with `no_listen`, else ALLOW */
+	SECCOMP_PINNED, /* EPERM where the processors were chosen as a limit, else ALLOW */
+	/* ENOSYS with `no_openat2`, else SECCOMP_RET_USER_NOTIF (ALLOW without a broker) */
+	SECCOMP_OPENAT2,
+	SECCOMP_MEMFD, /* ENOSYS where memory must be seen to be limited, else ALLOW */
+	SECCOMP_BROKERED, /* ALLOW where there is a broker, else EAFNOSUPPORT */
+	SECCOMP_CHOICE_END_
+};
 
 /*
  * The rows of one syscall stand together; the first whose tests all hold decides, and the

@@ -40,7 +40,9 @@
 /* Rows. IN is the group of the rows below it. */
 #define ROW(name, verdict, ...)                                                                    \
 	{                                                                                          \
-		.call = CALL_##name, .group = (IN), .action = (verdict), .tests = { __VA_ARGS__ }  \
+		.call = CALL_##name, .group = (IN), .action = (uint32_t)(verdict), .tests = {      \
+			__VA_ARGS__                                                                \
+		}                                                                                  \
 	}
 #define ALLOW(name, ...) ROW(name, SECCOMP_RET_ALLOW, __VA_ARGS__)
 #define NOTIFY(name, ...) ROW(name, SECCOMP_RET_USER_NOTIF, __VA_ARGS__)
