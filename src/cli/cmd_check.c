@@ -8,6 +8,7 @@
 #include "cli/cli.h"
 #include "policy/inputs.h"
 #include "sandbox/backend.h"
+#include "sandbox/landlock/landlock.h"
 #include "supervise/attack.h"
 #include "supervise/limit.h"
 
@@ -243,7 +244,17 @@ static int check_attack(const struct invocation *inv, int *ret_status, struct er
 	const char *const places[] = { home ? home : "/var/tmp", "/var/tmp", "/tmp", NULL };
 	struct attack_request req = { .places = places };
 	struct attack_results results = { 0 };
-	int r = inputs_self(inv->arena, &req.program, e);
+	struct plan_facts facts;
+	int r;
+
+	plan_gather_facts(inv->arena, inv->environ_in, &facts);
+	landlock_gather(&facts);
+	if (facts.nested)
+		return error_set(
+			e, EPERM,
+			"this is inside another sandbox: whatever is tried here is stopped "
+			"by that one too, which proves nothing");
+	r = inputs_self(inv->arena, &req.program, e);
 
 	if (r == 0)
 		r = attack_run(inv->arena, &req, &results, e);

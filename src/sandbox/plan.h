@@ -42,6 +42,7 @@ struct mount_step {
 	const char *path; /* canonical */
 	bool directory; /* what stands there; a file is mounted on a file */
 	bool direct; /* MOUNT_RW: not guarded */
+	bool closed; /* hidden from the caller already, by the sandbox around it */
 	bool make_point; /* the mount point is made: it lies in a PRIVATE or HIDE_DIR tree */
 	uint32_t mode; /* MOUNT_PRIVATE: permissions */
 	uint64_t dev,

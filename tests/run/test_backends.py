@@ -168,15 +168,49 @@ def test_nested_is_the_intersection(box, outer, inner):
     box.write("ws/both/.envrc", "old")
     box.write("a/secret", "SECRET-A")
     box.write("b/secret", "SECRET-B")
-    script = ("cat ~/a/secret ~/b/secret; touch x ../inner-only/x; echo evil > .envrc; "
-              "touch ~/x; touch $TMPDIR/y && echo tmp; :")
-    r = box.run(AMBIT, "run", "--chdir", "both", "--deny-read", "~/b", *inner, "--", "/bin/sh", "-c",
-                script, options=["--deny-read", "~/a", "--deny-write", "inner-only", *outer])
+    box.write("ws/outer-only/secret", "SECRET-C")
+    script = ("cat ~/a/secret ~/b/secret; touch x ../inner-only/x ../outer-only/x; "
+              "mkdir ../outer-only/d; mv x y; mv y ../outer-only/z; ln y ../outer-only/l; "
+              "(setsid sh -c 'sleep 0.2; touch orphan ../outer-only/orphan' &) ; sleep 0.5; "
+              "(exec 3<>../outer-only/secret; cat <&3); echo evil > .envrc; "
+              "touch ~/x; touch $TMPDIR/f && echo tmp; :")
+    r = box.run(AMBIT, "run", "--chdir", "both", "--deny-read", "~/b", "--deny-read", "outer-only",
+                *inner, "--", "/bin/sh", "-c", script,
+                options=["--deny-read", "~/a", "--deny-write", "inner-only", *outer])
     assert "SECRET" not in r.out and "tmp" in r.out, r
-    assert (box.ws / "both/x").exists(), r
-    assert not (box.ws / "inner-only/x").exists()
+    assert sorted(p.name for p in (box.ws / "both").iterdir()) == [".envrc", "orphan", "y"], r
+    assert [*(box.ws / "inner-only").iterdir()] == []
+    assert [p.name for p in (box.ws / "outer-only").iterdir()] == ["secret"], r
     assert (box.ws / "both/.envrc").read_text() == "old" and not (box.home / "x").exists()
     assert "inside another sandbox" in r.err
+    # the control: the outer one alone lets all of this be done
+    r = box.run("/bin/sh", "-c", "cd both; " + script, options=["--deny-write", "inner-only", *outer])
+    assert {"x", "d", "orphan"} <= {p.name for p in (box.ws / "outer-only").iterdir()}
+    assert "SECRET-C" in r.out
+
+
+def test_nested_neighbours(box):
+    """Two inner sandboxes at a time: each is confined by its own policy."""
+    for d in ("one", "two"):
+        box.mkdir(f"ws/{d}")
+    inner = (f"{AMBIT} run -q --chdir %s -- /bin/sh -c 'for i in 1 2 3 4 5 6 7 8; do touch ../one/%s$i "
+             "../two/%s$i 2>/dev/null; mkdir -p ../one/d%s ../two/d%s 2>/dev/null; done' & ")
+    r = box.sh("".join(inner % (d, d, d, d, d) for d in ("one", "two")) + "wait; touch one/outer two/outer")
+    for d in ("one", "two"):
+        names = {p.name for p in (box.ws / d).iterdir()}
+        assert names == {f"{d}{i}" for i in range(1, 9)} | {"outer", f"d{d}"}, r
+
+
+def test_landlock_inside_is_followed(box):
+    """A program that confines itself is not helped out of it by the broker."""
+    program = ambit_test.compile_c(HERE / "confine.c", box.home / "confine")
+    box.mkdir("ws/mine")
+    box.mkdir("ws/other")
+    script = "touch mine/a other/a; mkdir other/b; echo x > other/c; mv mine/a other/d; ln mine/a other/e; :"
+    r = box.run(program, "mine", "/bin/sh", "-c", script)
+    assert (box.ws / "mine/a").exists() and not [*(box.ws / "other").iterdir()], r
+    box.sh(script).ok()
+    assert [*(box.ws / "other").iterdir()], "the control run failed"
 
 
 def test_nested_reports_are_the_outer_ones(box):

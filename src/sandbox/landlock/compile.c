@@ -34,11 +34,16 @@ struct granting {
 	struct error *e;
 };
 
-/* Nothing of the host is to be seen there. */
-static bool is_gone(const struct mount_step *m)
+static bool is_hidden_kind(const struct mount_step *m)
 {
 	return m->kind == MOUNT_HIDE_DIR || m->kind == MOUNT_HIDE_FILE ||
 	       m->kind == MOUNT_PRIVATE || m->kind == MOUNT_DEV;
+}
+
+/* Nothing of the host is to be seen there. */
+static bool is_gone(const struct mount_step *m)
+{
+	return !m->closed && is_hidden_kind(m);
 }
 
 static int grant(struct granting *g, const char *path, unsigned rights)
@@ -269,6 +274,23 @@ static void relay_everything(struct compiler *c)
 	plan->n_writable = 0;
 }
 
+/*
+ * In a sandbox of this kind, directories that hold hidden ones cannot be listed, so their
+ * entries could not be granted one by one. What is closed to us is closed to the command
+ * whatever the rules say, and need not be taken out again.
+ */
+static void skip_closed(struct compiler *c)
+{
+	for (size_t i = 0; i < c->plan->n_mounts; i++) {
+		struct mount_step *m = &c->plan->mounts[i];
+		bool holds = i + 1 < c->plan->n_mounts && path_within(m[1].path, m->path);
+		const char *const *names;
+
+		m->closed = m->directory && !holds && is_hidden_kind(m) &&
+			    c->view->list(c->view, c->a, m->path, &names) == -EACCES;
+	}
+}
+
 int landlock_compile(struct compiler *c)
 {
 	struct plan *plan = c->plan;
@@ -278,6 +300,8 @@ int landlock_compile(struct compiler *c)
 
 	if (r == 0 && !plan->broker)
 		r = refuse_denials(c);
+	if (c->facts->nested)
+		skip_closed(c);
 	if (r == 0)
 		r = grant_below(&g, "/", all);
 	if (r == 0)

@@ -146,13 +146,16 @@ int native_init(const struct plan *plan, const struct sandbox_command *cmd,
 	if (cmd->own_terminal && (setsid() < 0 || ioctl(cmd->tty, TIOCSCTTY, 0) < 0))
 		return error_set(e, errno, "cannot make a session for the terminal: %s",
 				 strerror(errno));
-	(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* exec makes the command dumpable again */
+	/* exec makes the command dumpable again; a keeper around us has to see what it does before */
+	if (!plan->bare)
+		(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 	/* vfork: nothing to copy; native_exec() never comes back here */
 	in.command = vfork();
 	if (in.command < 0)
 		return error_set(e, errno, "cannot start the command: %s", strerror(errno));
 	if (in.command == 0)
 		native_exec(plan, cmd, sockets->errors, sockets->listener, mask);
+	(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* until here, Landlock keeps the command off */
 	(void)setpgid(in.command, in.command);
 	keep_three(&in);
 	serve(&in);

@@ -257,7 +257,7 @@ static const struct seccomp_rule rules[] = {
 	/* Filters and rulesets only add to ours. A second listener: the kernel says EBUSY. */
 #define IN GROUP_CONFINE
 	ALLOW(prctl), ALLOW(seccomp), ALLOW(landlock_create_ruleset), ALLOW(landlock_add_rule),
-	ALLOW(landlock_restrict_self),
+	NOTIFY(landlock_restrict_self), /* the broker follows into the domain */
 #undef IN
 
 #define IN GROUP_SYSTEM

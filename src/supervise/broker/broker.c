@@ -50,7 +50,7 @@ static int inner_pid(const struct call *c)
 	return (int)text_leading_u64(last);
 }
 
-void call_describe(const struct call *c, int32_t *ret_pid, char *ret_process)
+static void describe(const struct call *c, int32_t *ret_pid, char *ret_process)
 {
 	_cleanup_free_ char *name = NULL;
 	char path[32];
@@ -61,6 +61,25 @@ void call_describe(const struct call *c, int32_t *ret_pid, char *ret_process)
 	if (fd_read_file(c->b->proc, path, 64, &name, NULL) == 0)
 		memcpy(ret_process, name, strnlen(name, PROCESS_NAME_MAX - 1));
 	ret_process[strcspn(ret_process, "\n")] = '\0';
+}
+
+struct description {
+	const struct call *c;
+	int32_t *pid;
+	char *process;
+};
+
+static int run_description(void *arg)
+{
+	const struct description *d = arg;
+
+	describe(d->c, d->pid, d->process);
+	return 0;
+}
+
+void call_describe(const struct call *c, int32_t *ret_pid, char *ret_process)
+{
+	(void)domain_errand(c, run_description, &(struct description){ c, ret_pid, ret_process });
 }
 
 void call_send(const struct call *c, struct violation *v, const char *path)
@@ -260,7 +279,7 @@ static void serve(struct broker *b, int until)
 			continue;
 		}
 		c.tid = (pid_t)n.pid;
-		answer = broker_answer(&c);
+		answer = domains_answer(&c);
 		if (b->performed && answer != ANSWER_CONTINUE)
 			(void)__atomic_fetch_add(b->performed, 1, __ATOMIC_RELAXED);
 		if (answer == ANSWER_SENT)

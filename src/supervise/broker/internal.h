@@ -46,6 +46,8 @@ struct broker {
 	bool redirects;
 	bool learns;
 	uint64_t *seen; /* hashes of what was told to who learns */
+	struct domains
+		*domains; /* of those that confine themselves (domain.c); NULL = nobody does */
 	struct inquiries *inquiries; /* NULL = nobody is asked about connections */
 	int proc; /* the outer /proc, opened before the mount namespace was joined */
 	int root; /* the sandbox's root directory */
@@ -236,6 +238,14 @@ bool bare_is_apart(const struct broker *b, const char *one, const char *other);
 
 /* Calls that are only watched (watch.c). */
 void broker_watch(struct call *c);
+
+/*
+ * The answer to one call, by the thread that has the caller's Landlock domain, if it has one
+ * of its own (domain.c).
+ */
+int domains_answer(struct call *c);
+/* Run something that looks into the calling task, where that is allowed. */
+int domain_errand(const struct call *c, int (*errand)(void *arg), void *arg);
 
 /* The answer to one call (calls.c). */
 int broker_answer(struct call *c);

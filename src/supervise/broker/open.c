@@ -144,18 +144,15 @@ static int open_slowly(const struct call *c, int *file, int flags)
 static int open_magic(struct call *c, int number, const struct opening *o, int *ret_slow)
 {
 	_cleanup_place_ struct place p = PLACE_INIT;
-	_cleanup_fd_ int file = -1;
+	_cleanup_fd_ int file = call_open_fd(c, number);
 	struct guard_answer why;
-	char path[PATH_MAX], link[48];
+	char path[PATH_MAX];
 	struct stat st;
 	bool relayed;
 	int r;
 
-	(void)snprintf(link, sizeof(link), "%d/fd/%d", c->tid, number);
-	file = openat(c->b->proc, link, O_PATH | O_CLOEXEC);
-	if (file < 0 || !call_is_valid(c) || fd_path(c->b, file, path) < 0 ||
-	    !guarded_root(c->b, path, &relayed) || fstat(file, &st) < 0 ||
-	    (o->flags & (O_NOFOLLOW | O_EXCL)))
+	if (file < 0 || fd_path(c->b, file, path) < 0 || !guarded_root(c->b, path, &relayed) ||
+	    fstat(file, &st) < 0 || (o->flags & (O_NOFOLLOW | O_EXCL)))
 		return ANSWER_CONTINUE;
 	if (st.st_nlink > 0) { /* an unlinked file has no name to guard */
 		r = place_resolve(c->b, c->b->root, path, 0, &p);

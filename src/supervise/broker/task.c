@@ -36,7 +36,7 @@ bool call_is_valid(const struct call *c)
 
 /* ---- memory ---- */
 
-int call_read(const struct call *c, uint64_t address, void *buf, size_t len)
+static int read_memory(const struct call *c, uint64_t address, void *buf, size_t len)
 {
 	struct iovec local = { buf, len }, remote = { (void *)(uintptr_t)address, len };
 	ssize_t n = process_vm_readv(c->tid, &local, 1, &remote, 1, 0);
@@ -44,25 +44,6 @@ int call_read(const struct call *c, uint64_t address, void *buf, size_t len)
 	if (n < 0)
 		return -errno;
 	return (size_t)n == len ? 0 : -EFAULT;
-}
-
-int call_read_path(const struct call *c, uint64_t address, char *buf)
-{
-	size_t done = 0;
-
-	/* page by page: the string may end right before unmapped memory */
-	while (done < PATH_MAX) {
-		size_t room = PAGE - (size_t)((address + done) % PAGE);
-		size_t len = room < PATH_MAX - done ? room : PATH_MAX - done;
-		int r = call_read(c, address + done, buf + done, len);
-
-		if (r < 0)
-			return r;
-		if (memchr(buf + done, '\0', len))
-			return 0;
-		done += len;
-	}
-	return -ENAMETOOLONG;
 }
 
 /* ---- tasks ---- */
@@ -161,7 +142,7 @@ static int open_through(const struct call *c, struct task *t, int dirfd)
 	return fd < 0 ? -errno : fd;
 }
 
-int call_open_base(const struct call *c, int dirfd, const char *path)
+static int open_base(const struct call *c, int dirfd, const char *path)
 {
 	struct task *t;
 	int fd;
@@ -182,7 +163,7 @@ int call_open_base(const struct call *c, int dirfd, const char *path)
 	return fd;
 }
 
-void call_base_text(const struct call *c, int dirfd, char *ret)
+static void base_text(const struct call *c, int dirfd, char *ret)
 {
 	const struct task *t = find_task(c);
 	char link[24] = "cwd";
@@ -218,7 +199,7 @@ static int take_from_leader(const struct call *c, const struct task *t, int fd)
 	return r < 0 ? -errno : (int)r;
 }
 
-int call_take_fd(const struct call *c, int fd)
+static int take_fd_of(const struct call *c, int fd)
 {
 	struct task *t = live_task(c);
 	long r;
@@ -231,7 +212,7 @@ int call_take_fd(const struct call *c, int fd)
 	return r < 0 ? -errno : (int)r;
 }
 
-int call_open_fd(const struct call *c, int fd)
+static int open_fd_of(const struct call *c, int fd)
 {
 	const struct task *t = live_task(c);
 	char link[24];
@@ -242,18 +223,6 @@ int call_open_fd(const struct call *c, int fd)
 	(void)snprintf(link, sizeof(link), "fd/%d", fd);
 	file = openat(t->dir, link, O_PATH | O_CLOEXEC);
 	return file >= 0 ? file : errno == ENOENT ? -EBADF : -errno;
-}
-
-int call_read_address(const struct call *c, struct address *ret)
-{
-	int r;
-
-	memset(ret, 0, sizeof(*ret));
-	if ((uint32_t)c->args[2] > sizeof(ret->u))
-		return -EINVAL;
-	ret->len = (socklen_t)c->args[2];
-	r = ret->len ? call_read(c, c->args[1], &ret->u, ret->len) : 0;
-	return r < 0 && r != -EFAULT ? -EACCES : r; /* a program that may only be executed */
 }
 
 /* ---- umask ---- */
@@ -304,7 +273,7 @@ static void learn_umask(struct broker *b, struct task *t)
  * Reading it takes longer than the call that it is for, so it is remembered with the task;
  * every change comes by here.
  */
-void call_note_umask(const struct call *c, mode_t mask)
+static void note_umask(const struct call *c, mode_t mask)
 {
 	struct broker *b = c->b;
 	struct task *t = live_task(c);
@@ -325,7 +294,7 @@ void call_note_umask(const struct call *c, mode_t mask)
 		t->changing = true;
 }
 
-mode_t call_umask(const struct call *c)
+static mode_t umask_of(const struct call *c)
 {
 	struct broker *b = c->b;
 	struct task *t;
@@ -338,4 +307,132 @@ mode_t call_umask(const struct call *c)
 	if (!t->umask_known)
 		learn_umask(b, t);
 	return t->umask;
+}
+
+/* ---- all of it, from whichever thread answers ---- */
+
+struct errand {
+	const struct call *c;
+	enum {
+		ERRAND_READ,
+		ERRAND_OPEN_BASE,
+		ERRAND_BASE_TEXT,
+		ERRAND_TAKE_FD,
+		ERRAND_OPEN_FD,
+		ERRAND_UMASK,
+		ERRAND_NOTE_UMASK
+	} kind;
+	uint64_t address;
+	void *buf;
+	size_t len;
+	int fd;
+	const char *path;
+	mode_t mask;
+};
+
+static int run_errand(void *arg)
+{
+	struct errand *e = arg;
+
+	switch (e->kind) {
+	case ERRAND_READ:
+		return read_memory(e->c, e->address, e->buf, e->len);
+	case ERRAND_OPEN_BASE:
+		return open_base(e->c, e->fd, e->path);
+	case ERRAND_BASE_TEXT:
+		base_text(e->c, e->fd, e->buf);
+		break;
+	case ERRAND_TAKE_FD:
+		return take_fd_of(e->c, e->fd);
+	case ERRAND_OPEN_FD:
+		return open_fd_of(e->c, e->fd);
+	case ERRAND_UMASK:
+		e->mask = umask_of(e->c);
+		break;
+	case ERRAND_NOTE_UMASK:
+		note_umask(e->c, e->mask);
+		break;
+	}
+	return 0;
+}
+
+int call_read(const struct call *c, uint64_t address, void *buf, size_t len)
+{
+	struct errand e = { c, ERRAND_READ, .address = address, .buf = buf, .len = len };
+
+	return domain_errand(c, run_errand, &e);
+}
+
+int call_read_path(const struct call *c, uint64_t address, char *buf)
+{
+	size_t done = 0;
+
+	/* page by page: the string may end right before unmapped memory */
+	while (done < PATH_MAX) {
+		size_t room = PAGE - (size_t)((address + done) % PAGE);
+		size_t len = room < PATH_MAX - done ? room : PATH_MAX - done;
+		int r = call_read(c, address + done, buf + done, len);
+
+		if (r < 0)
+			return r;
+		if (memchr(buf + done, '\0', len))
+			return 0;
+		done += len;
+	}
+	return -ENAMETOOLONG;
+}
+
+int call_open_base(const struct call *c, int dirfd, const char *path)
+{
+	struct errand e = { c, ERRAND_OPEN_BASE, .fd = dirfd, .path = path };
+
+	return domain_errand(c, run_errand, &e);
+}
+
+void call_base_text(const struct call *c, int dirfd, char *ret)
+{
+	struct errand e = { c, ERRAND_BASE_TEXT, .fd = dirfd, .buf = ret };
+
+	(void)domain_errand(c, run_errand, &e);
+}
+
+int call_take_fd(const struct call *c, int fd)
+{
+	struct errand e = { c, ERRAND_TAKE_FD, .fd = fd };
+
+	return domain_errand(c, run_errand, &e);
+}
+
+int call_open_fd(const struct call *c, int fd)
+{
+	struct errand e = { c, ERRAND_OPEN_FD, .fd = fd };
+
+	return domain_errand(c, run_errand, &e);
+}
+
+int call_read_address(const struct call *c, struct address *ret)
+{
+	int r;
+
+	memset(ret, 0, sizeof(*ret));
+	if ((uint32_t)c->args[2] > sizeof(ret->u))
+		return -EINVAL;
+	ret->len = (socklen_t)c->args[2];
+	r = ret->len ? call_read(c, c->args[1], &ret->u, ret->len) : 0;
+	return r < 0 && r != -EFAULT ? -EACCES : r; /* a program that may only be executed */
+}
+
+void call_note_umask(const struct call *c, mode_t mask)
+{
+	struct errand e = { c, ERRAND_NOTE_UMASK, .mask = mask };
+
+	(void)domain_errand(c, run_errand, &e);
+}
+
+mode_t call_umask(const struct call *c)
+{
+	struct errand e = { c, ERRAND_UMASK, .mask = 0 };
+
+	(void)domain_errand(c, run_errand, &e);
+	return e.mask;
 }
