@@ -33,7 +33,7 @@ static const struct {
 	{ OK, 0, CALL_execveat, { 0 } },
 	{ OK, 0, CALL_ptrace, { 0 } },
 	{ OK, 0, CALL_seccomp, { 0 } },
-	{ OK, 0, CALL_landlock_restrict_self, { 0 } },
+	{ OK, ASK, CALL_landlock_restrict_self, { 0 } },
 	{ OK, 0, CALL_rseq, { 0 } },
 	{ OK, 0, CALL_mseal, { 0 } },
 	{ OK, 0, CALL_name_to_handle_at, { 0 } },

@@ -150,8 +150,13 @@ static int prepare(struct call *c, int dirfd, uint64_t address, struct place *p,
 {
 	char path[PATH_MAX] _unfilled_;
 
-	if (call_read_path(c, address, path) < 0 || call_resolve(c, dirfd, path, 0, p) < 0)
+	int r;
+
+	if (call_read_path(c, address, path) < 0)
 		return ANSWER_CONTINUE;
+	r = call_resolve(c, dirfd, path, 0, p);
+	if (r < 0)
+		return call_unresolved(r, path);
 	if (!p->root) {
 		/* what is there already fails for that reason: `mkdir -p` is no attempt to write */
 		if (!exists(p))

@@ -148,6 +148,11 @@ int call_resolve(const struct call *c, int dirfd, const char *path, uint64_t how
 int call_resolve_second(const struct call *c, int dirfd, const char *path,
 			const struct place *first, int first_dirfd, const char *first_path,
 			struct place *ret);
+/*
+ * What to answer when that failed. A missing directory is answered here: another call may make it
+ * before the kernel looks, and the command would be told that it has no right to it.
+ */
+int call_unresolved(int r, const char *path);
 int place_resolve(const struct broker *b, int base, const char *path, uint64_t how,
 		  struct place *ret);
 /* Text of the symlink that p names, PATH_MAX bytes; -EINVAL when it is none. */

@@ -272,12 +272,14 @@ int call_open(struct call *c, int dirfd, uint64_t address, struct opening o)
 	if ((o.flags & O_TMPFILE) == O_TMPFILE)
 		return open_unnamed(c, dirfd, path, &o);
 	r = o.resolve ? -1 : call_magic_fd(c, path);
-	if (r >= 0)
+	if (r >= 0) {
 		r = open_magic(c, r, &o, &slow);
-	else if (call_resolve(c, dirfd, path, o.resolve, &p) < 0)
-		return ANSWER_CONTINUE;
-	else
+	} else {
+		r = call_resolve(c, dirfd, path, o.resolve, &p);
+		if (r < 0)
+			return call_unresolved(r, path);
 		r = open_guarded(c, &p, &o, &slow);
+	}
 	if (slow >= 0 && is_slow(r, slow, o.flags))
 		return open_slowly(c, &slow, o.flags);
 	if (r < 0)
