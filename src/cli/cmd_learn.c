@@ -207,7 +207,7 @@ static void take_given(struct lesson *l, const struct setting_text *s)
 	int row = setting_find(s->key);
 
 	/* what is used of these is seen; the values of variables may be secrets */
-	if (row < 0 || strcmp(s->key, "filesystem.allowWrite") == 0 ||
+	if (row < 0 || !l->base || strcmp(s->key, "filesystem.allowWrite") == 0 ||
 	    strcmp(s->key, "network.allowedDomains") == 0 ||
 	    strcmp(s->key, "environment.set") == 0 || strcmp(s->key, "network.mode") == 0)
 		return;

@@ -309,7 +309,7 @@ int cmd_log(const struct invocation *inv, int *ret_status, struct error *e)
 	struct viewer v = {
 		.inv = inv, .files = AUDIT_FILES_INIT, .out = BUF_INIT(BUF_MAX_TEXT), .e = e
 	};
-	const char *path;
+	const char *path = "";
 	int r = find_log(inv, &path, e);
 
 	if (r == 0)

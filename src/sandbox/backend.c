@@ -219,6 +219,8 @@ static int choose_best(struct arena *a, const struct policy *p, const struct err
 		return 0;
 	}
 	missing = first_missing(&props);
+	if (!missing)
+		return error_set(e, ENOTSUP, "the native sandbox cannot hold this policy here");
 	return choose_without(a, p,
 			      arena_printf(a, "cannot make the sandbox: %s: %s%s%s", missing->name,
 					   missing->missing,

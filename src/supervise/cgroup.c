@@ -158,8 +158,9 @@ static int choose_dirs(struct cgroup *g, const struct cgroup_places *places, str
 
 		if (!wanted[c])
 			continue;
-		while (i < g->n_dirs && (!of[i] || of[i]->kind != p->kind ||
-					 (p->parent && strcmp(of[i]->parent, p->parent) != 0)))
+		while (i < g->n_dirs &&
+		       (!of[i] || of[i]->kind != p->kind ||
+			(p->parent && (!of[i]->parent || strcmp(of[i]->parent, p->parent) != 0))))
 			i++;
 		if (i == g->n_dirs) {
 			struct cgroup_dir *d = add_dir(g, p);

@@ -143,7 +143,7 @@ static char *find_base(const struct finder *f, const char *dir)
 	char *above = arena_strndup(f->a, dir, slash ? (size_t)(slash - dir) : 0);
 	bool top = !read_text(f, arena_printf(f->a, "%s/cgroup.type", dir));
 
-	if (strcmp(slash + 1, CGROUP_LEAF) == 0 && may_write(f, above))
+	if (slash && strcmp(slash + 1, CGROUP_LEAF) == 0 && may_write(f, above))
 		return above;
 	if (!may_write(f, dir) ||
 	    !may_write(f, arena_printf(f->a, "%s/cgroup.subtree_control", dir)))

@@ -93,7 +93,8 @@ static int open_namespaces(const struct plan *plan, int *fds, struct error *e)
 
 static int hand_over(const struct plan *plan, int sock, const int *fds, struct error *e)
 {
-	int r = fd_send_many(sock, &(char){ 0 }, 1, fds, plan->bare ? 1 : NATIVE_DESCRIPTOR_MAX_);
+	const char word = 0;
+	int r = fd_send_many(sock, &word, 1, fds, plan->bare ? 1 : NATIVE_DESCRIPTOR_MAX_);
 
 	for (size_t i = 0; i < NATIVE_DESCRIPTOR_MAX_; i++)
 		fd_close(fds[i]);
