@@ -9,7 +9,30 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "lib"))
 from ambit_test import *  # noqa: E402,F401,F403
 import ambit_test  # noqa: E402
+import matrix  # noqa: E402
 from world import World  # noqa: E402
+
+
+def pytest_generate_tests(metafunc):
+    """Every test with a box runs for every person, on every backend that its row names."""
+    if "box" not in metafunc.fixturenames:
+        return
+    name = f"{metafunc.module.__name__}.py::{metafunc.function.__name__}"
+    rows = [r for r in matrix.rows() if r.probe == name]
+    on = [b for b in matrix.BACKENDS
+          if b == "native" or (rows and all(r.landlock == "=" for r in rows))]
+    metafunc.parametrize("box", [w if b == "native" else f"{w}-{b}"
+                                 for b in on for w in ambit_test.whos()], indirect=True)
+
+
+@pytest.fixture
+def box(request, boxes):
+    """A fresh home and project of one person; every ambit in it uses one backend."""
+    person, _, backend = request.param.partition("-")
+    b = boxes(person)
+    if backend:
+        b.env["AMBIT_BACKEND"] = backend
+    return b
 
 
 @pytest.fixture(scope="session")

@@ -405,10 +405,10 @@ def test_many_rules(box):
 # --- K13: limits -------------------------------------------------------------
 
 
-@pytest.mark.parametrize("option", [["--pids", "20"], ["--memory", "64m"], ["--cpu", "0.5"],
-                                    ["--disk", "1m"], ["--output", "1k"]])
+@pytest.mark.parametrize("option", [["--pids", "20"], ["--memory", "64m"], ["--output", "1k"]])
 def test_limits_hold_or_refuse(box, option):
-    """A limit that is asked for is held and named, or refused: never promised only."""
+    """A limit that is asked for is held and named, or refused: never promised only. The others
+    are not told at once: a slower processor, and files that are looked at now and then."""
     bomb = ("import os, sys, resource\n"
             "resource.setrlimit(resource.RLIMIT_NPROC, (400, 400))\n"
             "n = 0\n"

@@ -45,5 +45,8 @@ def test_dial_race(box, probe, what):
         tries, _, refused, _ = r.out.replace(",", "").split()
         assert int(tries) > 100 and int(refused) > 0, r
         assert heard == [], f"{len(heard)} of {tries} got through"
-        box.host(probe, "dial", path, what, "300").ok()
-    assert b"EVIL" in heard, "the control run failed"
+        for _ in range(10):  # a race: on a busy machine one go may lose every time
+            box.host(probe, "dial", path, what, "300").ok()
+            if b"EVIL" in heard:
+                return
+    pytest.fail("the control run failed")
