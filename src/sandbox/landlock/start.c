@@ -258,9 +258,12 @@ static _Noreturn void keeper_main(const struct plan *plan, const struct sandbox_
 	struct error e = { 0 };
 	pid_t init;
 
-	(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-	if (set_up(plan, cmd->limits, &e) < 0)
+	if (set_up(plan, cmd->limits, &e) < 0) {
+		if (plan->private_tmp)
+			(void)rmdir(
+				plan->private_tmp); /* not there, or empty, or somebody else's */
 		fail(errors, &e);
+	}
 	init = socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, calls) < 0
 		       ? -errno
 		       : start_init(plan, cmd, control, errors, calls[1]);
@@ -273,6 +276,8 @@ static _Noreturn void keeper_main(const struct plan *plan, const struct sandbox_
 			(void)rmdir(plan->private_tmp);
 		fail(errors, &e);
 	}
+	/* from here on init cleans up, whoever dies; `control` tells it of the supervisor's end */
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 	(void)!write(pid_out, &init, sizeof(init));
 	(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 	/* end of file on these must mean what it says: only init has them */
