@@ -5,8 +5,11 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -87,6 +90,25 @@ int fd_read_file(int dirfd, const char *path, size_t max, char **ret, size_t *re
 		*ret_len = b.len;
 	*ret = TAKE_PTR(b.data);
 	return 0;
+}
+
+int fd_replace_file(const char *path, const void *data, size_t len, mode_t mode)
+{
+	_cleanup_free_ char *temporary = NULL;
+	_cleanup_fd_ int fd = -1;
+	int r;
+
+	if (asprintf(&temporary, "%s.XXXXXX", path) < 0)
+		return -ENOMEM;
+	fd = mkostemp(temporary, O_CLOEXEC); /* 0600 */
+	if (fd < 0)
+		return -errno;
+	r = fd_write_all(fd, data, len);
+	if (r == 0 && (fchmod(fd, mode) < 0 || fsync(fd) < 0 || rename(temporary, path) < 0))
+		r = -errno;
+	if (r < 0)
+		(void)unlink(temporary);
+	return r;
 }
 
 union control {

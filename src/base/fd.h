@@ -35,6 +35,9 @@ ssize_t fd_read_full(int fd, void *data, size_t len) NODISCARD;
  */
 int fd_read_file(int dirfd, const char *path, size_t max, char **ret, size_t *ret_len) NODISCARD;
 
+/* The file as a whole, or as it was before: a new one takes its place. 0 or -errno. */
+int fd_replace_file(const char *path, const void *data, size_t len, mode_t mode) NODISCARD;
+
 /* One message with a descriptor, over a socket that keeps messages apart. 0 or -errno. */
 int fd_send(int sock, const void *data, size_t len, int fd) NODISCARD;
 /*

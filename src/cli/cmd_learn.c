@@ -82,21 +82,10 @@ static int open_lesson(struct lesson *l, struct error *e)
 	return 0;
 }
 
-/* As a whole or not at all. */
 static int write_file(const char *file, const struct buf *text, struct error *e)
 {
-	_cleanup_arena_ struct arena *a = arena_new();
-	char *temporary = arena_printf(a, "%s.XXXXXX", file);
-	_cleanup_fd_ int fd = mkostemp(temporary, O_CLOEXEC); /* 0600 */
-	int r;
+	int r = fd_replace_file(file, buf_str(text), text->len, 0600);
 
-	if (fd < 0)
-		return error_set(e, errno, "%s: %s", file, strerror(errno));
-	r = fd_write_all(fd, buf_str(text), text->len);
-	if (r == 0 && (fsync(fd) < 0 || rename(temporary, file) < 0))
-		r = -errno;
-	if (r < 0)
-		(void)unlink(temporary);
 	return r < 0 ? error_set(e, -r, "%s: %s", file, strerror(-r)) : 0;
 }
 

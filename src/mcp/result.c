@@ -69,20 +69,8 @@ static void put_blocked_data(const struct run *run, struct json *j)
 	json_key(j, "blocked");
 	json_begin_array(j);
 	for (size_t i = 0; i < run->report.n_denied; i++) {
-		const struct report_entry *e = &run->report.denied[i];
-
 		json_begin_object(j);
-		json_kstring(j, "kind", e->kind);
-		json_kstring(j, "target", e->target);
-		json_kstring(j, "rule", e->rule);
-		json_kstring(j, "source", e->source);
-		json_kstring(j, "reason", e->reason);
-		json_kstring(j, "process", e->process);
-		json_kint(j, "pid", e->pid);
-		json_kint(j, "time", e->time_ms);
-		if (e->hint)
-			json_kstring(j, "hint", e->hint);
-		json_kint(j, "count", (int64_t)e->count);
+		report_write_entry(&run->report.denied[i], j);
 		json_end_object(j);
 	}
 	json_end_array(j);

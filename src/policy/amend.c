@@ -287,22 +287,6 @@ static void make_directories(struct arena *a, const char *path)
 	}
 }
 
-static int write_whole(struct arena *a, const char *path, const struct buf *text, mode_t mode)
-{
-	const char *temporary = arena_printf(a, "%s.%d.new", path, getpid());
-	_cleanup_fd_ int fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
-	int r;
-
-	if (fd < 0)
-		return -errno;
-	r = fd_write_all(fd, text->data, text->len);
-	if (r == 0 && (fsync(fd) < 0 || rename(temporary, path) < 0))
-		r = -errno;
-	if (r < 0)
-		(void)unlink(temporary);
-	return r;
-}
-
 int amend_file(const char *path, const struct amendment *what, struct error *e)
 {
 	_cleanup_arena_ struct arena *a = arena_new();
@@ -329,6 +313,6 @@ int amend_file(const char *path, const struct amendment *what, struct error *e)
 	r = amend_text(path, text, strlen(text), what, &out, e);
 	if (r < 0)
 		return r;
-	r = write_whole(a, path, &out, st.st_mode & 0777);
+	r = fd_replace_file(path, out.data, out.len, st.st_mode & 0777);
 	return r < 0 ? error_set(e, -r, "%s: %s", path, strerror(-r)) : 0;
 }

@@ -138,21 +138,9 @@ static void replace_line(const char *text, const struct buf *line, struct buf *o
 
 static int write_store(const char *store, const struct buf *content, struct error *e)
 {
-	_cleanup_arena_ struct arena *a = arena_new();
-	char *temp = arena_printf(a, "%s.XXXXXX", store);
-	_cleanup_fd_ int fd = mkostemp(temp, O_CLOEXEC); /* 0600 */
-	int r;
+	int r = fd_replace_file(store, content->data, content->len, 0600);
 
-	if (fd < 0)
-		return error_set(e, errno, "%s: %s", temp, strerror(errno));
-	r = fd_write_all(fd, content->data, content->len);
-	if (r >= 0 && (fsync(fd) < 0 || rename(temp, store) < 0))
-		r = -errno;
-	if (r < 0) {
-		(void)unlink(temp);
-		return error_set(e, -r, "%s: %s", store, strerror(-r));
-	}
-	return 0;
+	return r < 0 ? error_set(e, -r, "%s: %s", store, strerror(-r)) : 0;
 }
 
 int trust_add(const char *store, const char *settings_file, struct error *e)

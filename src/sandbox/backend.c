@@ -129,7 +129,10 @@ static int choose_named(struct arena *a, const struct policy *p, struct plan_fac
 			      origin_text(a, &p->value_origin[setting_find("backend")]));
 	d->backend = backend_find(p->backend);
 	if (!d->backend)
-		return error_set(e, ENOTSUP, "backend %s is not available here", name);
+		return error_set(
+			e, ENOTSUP,
+			"this version has no backend %s; there are native, landlock and none",
+			name);
 	facts->backend = p->backend;
 	return p->backend == BACKEND_LANDLOCK ? choose_landlock(a, p, facts, d, e) : 0;
 }

@@ -178,6 +178,33 @@ def test_protected_name(person, box):
     assert not (box.ws / ".vscode").exists() and not (box.ws / "denied").exists()
 
 
+@pytest.mark.parametrize("moved", [False, True], ids=["control", "moved"])
+def test_a_place_that_moves_during_the_question(net, box, moved):
+    """What was allowed is a path: when its directory is another by then, nothing is written."""
+    (box.ws / "d").mkdir()
+    os.chown(box.ws / "d", box.who.uid, box.who.gid)
+    ours, theirs = socket.socketpair()
+
+    def listen():
+        with ours.makefile("r") as f:
+            for line in f:
+                event = json.loads(line)
+                if event["event"] == "ask":
+                    if moved:
+                        (box.ws / "d").rename(box.ws / "e")
+                    ours.sendall(f"{event['id']} once\n".encode())
+    thread = threading.Thread(target=listen)
+    thread.start()
+    box.options = []
+    box.run("sh", "-c", "cd d; echo x > .envrc", options=["--ask", "--events-fd",
+                                                          str(theirs.fileno())],
+            pass_fds=[theirs.fileno()])
+    theirs.close()
+    thread.join(10)
+    ours.close()
+    assert [p.parent.name for p in box.ws.glob("*/.envrc")] == ([] if moved else ["d"])
+
+
 def test_hooks_are_not_asked_about(person, box):
     box.execute(["git", "init", "-q", "."]).ok()
     t = person("echo x > .git/hooks/post-commit; echo done")
