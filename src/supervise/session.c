@@ -30,6 +30,7 @@
 #include "base/sys.h"
 #include "base/text.h"
 #include "sandbox/backend.h"
+#include "sandbox/landlock/landlock.h"
 #include "sandbox/native/native.h"
 #include "supervise/broker/broker.h"
 #include "supervise/egress.h"
@@ -610,6 +611,8 @@ static pid_t release(struct session *s)
 		session_kill(s);
 		(void)wait4(s->child.pid, NULL, 0, NULL);
 	}
+	if (s->plan && s->plan->bare && s->child.init > 0)
+		landlock_remove_private(s->plan); /* init was killed, and its keeper: by a limit */
 	egress_detach(&s->user);
 	if (!s->req.egress)
 		egress_free(s->egress);

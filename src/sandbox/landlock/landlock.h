@@ -11,7 +11,7 @@
  * writable directories; the command's own domain lies within that one. Init is the
  * nearest reaper of everything inside: whatever is orphaned becomes its child, and when the
  * command, the keeper or the supervisor ends it kills all of them and removes the private
- * temporary directory.
+ * temporary directory (private.c says who does when init cannot).
  */
 #pragma once
 
@@ -33,6 +33,10 @@ void landlock_gather(struct plan_facts *facts);
 /* What is held with these facts. Pure. */
 void landlock_properties(struct arena *a, const struct plan_facts *facts, struct properties *ret);
 int landlock_probe(struct arena *a, struct properties *ret, struct error *e) NODISCARD;
+
+/* The private directory (private.c): ret_lock is to be held as long as it is used. */
+int landlock_make_private(const struct plan *plan, int *ret_lock, struct error *e) NODISCARD;
+void landlock_remove_private(const struct plan *plan);
 
 /* In init: kill everything inside and remove what was made for this run. */
 void landlock_end_all(const struct plan *plan);

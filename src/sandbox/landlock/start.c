@@ -28,7 +28,6 @@
 #include "sandbox/native/native.h"
 
 #define CHILDREN_TEXT_MAX ((size_t)4 << 20)
-#define TREE_DEPTH_MAX 128 /* of the private directory; what lies deeper is left behind */
 #define KILL_PAUSE_US 200
 
 /* SIGKILL to every child of ours. A child keeps its number until we wait for it. */
@@ -100,43 +99,10 @@ static void kill_all(void)
 	}
 }
 
-/* Everything in a directory that is nobody's but ours now; symbolic links are not followed. */
-static void empty_directory(int dir, unsigned depth)
-{
-	DIR *d = depth < TREE_DEPTH_MAX ? fdopendir(dir) : NULL;
-	const struct dirent *entry;
-
-	if (!d) {
-		fd_close(dir);
-		return;
-	}
-	while ((entry = readdir(d))) {
-		int below;
-
-		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
-		    unlinkat(dirfd(d), entry->d_name, 0) == 0)
-			continue;
-		(void)!fchmodat(dirfd(d), entry->d_name, 0700, 0);
-		below = openat(dirfd(d), entry->d_name,
-			       O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		if (below >= 0)
-			empty_directory(below, depth + 1);
-		(void)unlinkat(dirfd(d), entry->d_name, AT_REMOVEDIR);
-	}
-	(void)closedir(d);
-}
-
 void landlock_end_all(const struct plan *plan)
 {
-	int dir;
-
 	kill_all();
-	if (!plan->private_tmp)
-		return;
-	dir = open(plan->private_tmp, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (dir >= 0)
-		empty_directory(dir, 0);
-	(void)rmdir(plan->private_tmp);
+	landlock_remove_private(plan);
 }
 
 static _Noreturn void fail(int errors, const struct error *e)
@@ -175,7 +141,8 @@ static int enter_group(const struct sandbox_limits *l, struct error *e)
 	return r < 0 ? error_set(e, -r, "cannot enter the cgroup: %s", strerror(-r)) : 0;
 }
 
-static int set_up(const struct plan *plan, const struct sandbox_limits *limits, struct error *e)
+static int set_up(const struct plan *plan, const struct sandbox_limits *limits, int *ret_lock,
+		  struct error *e)
 {
 	int r;
 
@@ -184,9 +151,9 @@ static int set_up(const struct plan *plan, const struct sandbox_limits *limits, 
 	(void)prctl(PR_SET_DUMPABLE, 1, 0, 0,
 		    0); /* the supervisor may not be; /proc/self is needed */
 	(void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); /* should init be killed */
-	if (plan->private_tmp && mkdir(plan->private_tmp, 0700) < 0)
-		return error_set(e, errno, "cannot make %s: %s", plan->private_tmp,
-				 strerror(errno));
+	r = landlock_make_private(plan, ret_lock, e);
+	if (r < 0)
+		return r;
 	if (chdir(plan->cwd) < 0)
 		return error_set(e, errno, "cannot enter %s: %s", plan->cwd, strerror(errno));
 	r = native_limits_begin(limits, e);
@@ -231,8 +198,8 @@ static _Noreturn void keep(const struct plan *plan, const struct sandbox_command
 	_exit(0);
 }
 
-static int start_init(const struct plan *plan, const struct sandbox_command *cmd, int control,
-		      int errors, int listener)
+static int start_init(const struct plan *plan, const struct sandbox_command *cmd,
+		      const struct init_sockets *with)
 {
 	mode_t mask = umask(0);
 	pid_t keeper = getpid(), pid;
@@ -241,11 +208,13 @@ static int start_init(const struct plan *plan, const struct sandbox_command *cmd
 	pid = fork();
 
 	if (pid == 0) {
-		struct init_sockets sockets = { control, errors, .listener = listener,
-						.keeper = sys_pidfd_open(keeper) };
+		struct init_sockets sockets = *with;
 
-		if (getppid() != keeper)
+		sockets.keeper = sys_pidfd_open(keeper);
+		if (getppid() != keeper) { /* killed with the supervisor, before we came to it */
+			landlock_end_all(plan);
 			_exit(125);
+		}
 		init_main(plan, cmd, &sockets, mask);
 	}
 	return pid < 0 ? -errno : pid;
@@ -254,25 +223,28 @@ static int start_init(const struct plan *plan, const struct sandbox_command *cmd
 static _Noreturn void keeper_main(const struct plan *plan, const struct sandbox_command *cmd,
 				  int control, int errors, int pid_out)
 {
-	int calls[2] = { -1, -1 }, init_fd = -1;
+	int calls[2] = { -1, -1 }, init_fd = -1, lock = -1;
 	struct error e = { 0 };
 	pid_t init;
 
-	if (set_up(plan, cmd->limits, &e) < 0) {
-		if (plan->private_tmp)
-			(void)rmdir(
-				plan->private_tmp); /* not there, or empty, or somebody else's */
+	if (set_up(plan, cmd->limits, &lock, &e) < 0) {
+		if (lock >= 0)
+			(void)rmdir(plan->private_tmp);
 		fail(errors, &e);
 	}
 	init = socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, calls) < 0
 		       ? -errno
-		       : start_init(plan, cmd, control, errors, calls[1]);
+		       : start_init(plan, cmd,
+				    &(struct init_sockets){ .control = control,
+							    .errors = errors,
+							    .listener = calls[1],
+							    .lock = lock });
 	if (init > 0)
 		init_fd = sys_pidfd_open(init);
 	if (init < 0 || init_fd < 0) {
 		(void)error_set(&e, init < 0 ? -init : -init_fd, "cannot start init: %s",
 				strerror(init < 0 ? -init : -init_fd));
-		if (init < 0 && plan->private_tmp)
+		if (init < 0 && lock >= 0)
 			(void)rmdir(plan->private_tmp);
 		fail(errors, &e);
 	}

@@ -59,7 +59,7 @@ static bool reap(pid_t command, int control)
 struct init {
 	const struct plan *plan;
 	pid_t command;
-	int control, signals, keeper;
+	int control, signals, keeper, lock;
 };
 
 /* Without a pid namespace the kernel does not do it for us. */
@@ -119,22 +119,32 @@ static _Noreturn void serve(const struct init *in)
 	}
 }
 
-/* Keep control, signals and the keeper only: the rest (old mounts among them) is closed. */
-static void keep_three(struct init *in)
+/* Keep what is needed, from 0 on: the rest (old mounts among them) is closed. */
+static void keep_only(struct init *in)
 {
-	if (dup2(in->control, 0) < 0 || dup2(in->signals, 1) < 0 ||
-	    (in->keeper >= 0 && dup2(in->keeper, 2) < 0) ||
-	    sys_close_range(in->keeper >= 0 ? 3 : 2, ~0u, 0) < 0)
-		_exit(125);
-	in->control = 0;
-	in->signals = 1;
-	in->keeper = in->keeper >= 0 ? 2 : -1;
+	int *const all[] = { &in->control, &in->signals, &in->keeper, &in->lock };
+	unsigned n = 0;
+
+	/* above all that is to be kept first, so that none is overwritten */
+	for (size_t i = 0; i < ARRAY_LEN(all); i++) {
+		if (*all[i] >= 0)
+			*all[i] = fcntl(*all[i], F_DUPFD_CLOEXEC, ARRAY_LEN(all));
+	}
+	for (size_t i = 0; i < ARRAY_LEN(all); i++) {
+		if (*all[i] >= 0)
+			*all[i] = dup2(*all[i], (int)n++);
+	}
+	if (in->control < 0 || in->signals < 0 || sys_close_range(n, ~0u, 0) < 0)
+		leave(in, 125);
 }
 
 int native_init(const struct plan *plan, const struct sandbox_command *cmd,
 		const struct init_sockets *sockets, mode_t mask, struct error *e)
 {
-	struct init in = { .plan = plan, .control = sockets->control, .keeper = sockets->keeper };
+	struct init in = { .plan = plan,
+			   .control = sockets->control,
+			   .keeper = sockets->keeper,
+			   .lock = sockets->lock };
 	sigset_t child;
 
 	(void)sigemptyset(&child);
@@ -157,6 +167,6 @@ int native_init(const struct plan *plan, const struct sandbox_command *cmd,
 		native_exec(plan, cmd, sockets->errors, sockets->listener, mask);
 	(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* until here, Landlock keeps the command off */
 	(void)setpgid(in.command, in.command);
-	keep_three(&in);
+	keep_only(&in);
 	serve(&in);
 }

@@ -66,11 +66,12 @@ enum native_usage {
 };
 #define NATIVE_USAGE_LEN 2
 
-/* What init has; all but control and keeper are gone when the command runs. */
+/* What init has; all but control, keeper and lock are gone when the command runs. */
 struct init_sockets {
 	int control, errors;
 	int listener; /* where the notification descriptor goes: errors, or the keeper */
 	int keeper; /* pidfd of it; -1 = there is none */
+	int lock; /* on the private directory of a bare plan; -1 = none */
 };
 
 /* Inside the child; all return -errno with the error set. */

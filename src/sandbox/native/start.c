@@ -119,10 +119,13 @@ static _Noreturn void child_main(const struct plan *plan, const struct sandbox_c
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 	r = set_up(plan, cmd->limits, control, errors, &e);
 	if (r == 0)
-		r = native_init(
-			plan, cmd,
-			&(struct init_sockets){ control, errors, .listener = errors, .keeper = -1 },
-			mask, &e);
+		r = native_init(plan, cmd,
+				&(struct init_sockets){ .control = control,
+							.errors = errors,
+							.listener = errors,
+							.keeper = -1,
+							.lock = -1 },
+				mask, &e);
 	if (r < 0)
 		(void)!send(errors, &e, sizeof(e), MSG_NOSIGNAL);
 	_exit(125);

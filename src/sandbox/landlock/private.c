@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The private temporary directory of a bare plan. It has no namespace to go with, so whoever is
+ * left removes it: init when the run ends, whichever way; the keeper when init was killed; the
+ * supervisor when both were; and when all of them were killed at once, the next run. So that
+ * this one can tell, init holds a lock on the directory for as long as it lives.
+ *
+ * Trust: what lies in it is the command's, and with a shared /tmp a command can make directories
+ * that look like ours. Nothing is reached by a path that somebody could change: each step goes
+ * from an open directory to one name in it, and no symbolic link is followed.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/text.h"
+#include "sandbox/landlock/landlock.h"
+
+#define TREE_DEPTH_MAX 128 /* what lies deeper is left behind */
+#define MAKE_TRIES 8 /* another run may take it for a forgotten one */
+
+/* To list it, whatever its mode; -errno. It may be anything by now, but is no link. */
+static int open_below(int dir, const char *name)
+{
+	_cleanup_fd_ int at = openat(dir, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	char path[32];
+	int fd;
+
+	if (at < 0)
+		return -errno;
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", at);
+	(void)!chmod(path, 0700);
+	fd = openat(at, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+/* Takes the descriptor over. */
+static void empty_directory(int dir, unsigned depth)
+{
+	DIR *d = depth < TREE_DEPTH_MAX ? fdopendir(dir) : NULL;
+	const struct dirent *entry;
+
+	if (!d) {
+		fd_close(dir);
+		return;
+	}
+	while ((entry = readdir(d))) {
+		int below;
+
+		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
+		    unlinkat(dirfd(d), entry->d_name, 0) == 0)
+			continue;
+		below = open_below(dirfd(d), entry->d_name);
+		if (below >= 0)
+			empty_directory(below, depth + 1);
+		(void)unlinkat(dirfd(d), entry->d_name, AT_REMOVEDIR);
+	}
+	(void)closedir(d);
+}
+
+void landlock_remove_private(const struct plan *plan)
+{
+	int dir;
+
+	if (!plan->private_tmp)
+		return;
+	dir = open(plan->private_tmp, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (dir >= 0)
+		empty_directory(dir, 0);
+	(void)rmdir(plan->private_tmp);
+}
+
+/* The same name as ours but for the number: "ambit-" and 16 digits. */
+static bool is_alike(const char *name, const char *own)
+{
+	size_t n = strlen(own), head = strcspn(own, "-") + 1;
+
+	return strlen(name) == n && strncmp(name, own, head) == 0 &&
+	       strspn(name + head, "0123456789abcdef") == n - head;
+}
+
+static void remove_forgotten(int parent, const char *name)
+{
+	_cleanup_fd_ int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	struct stat st;
+	int copy;
+
+	if (fd < 0 || fstat(fd, &st) < 0 || st.st_uid != geteuid() ||
+	    flock(fd, LOCK_EX | LOCK_NB) < 0)
+		return;
+	copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	if (copy >= 0)
+		empty_directory(copy, 0);
+	(void)unlinkat(parent, name, AT_REMOVEDIR);
+}
+
+/* Directories of runs that nobody is left of. */
+static void sweep(const char *own)
+{
+	char parent[PATH_MAX];
+	const struct dirent *entry;
+	char *slash;
+	DIR *d;
+
+	text_copy(parent, sizeof(parent), own);
+	slash = strrchr(parent, '/');
+	*(slash == parent ? slash + 1 : slash) = '\0';
+	d = opendir(parent);
+	while (d && (entry = readdir(d))) {
+		if (is_alike(entry->d_name, strrchr(own, '/') + 1))
+			remove_forgotten(dirfd(d), entry->d_name);
+	}
+	if (d)
+		(void)closedir(d);
+}
+
+/* Is it still what has this name? */
+static bool is_there(int fd, const char *path)
+{
+	struct stat own, named;
+
+	return fstat(fd, &own) == 0 && lstat(path, &named) == 0 && own.st_dev == named.st_dev &&
+	       own.st_ino == named.st_ino;
+}
+
+int landlock_make_private(const struct plan *plan, int *ret_lock, struct error *e)
+{
+	const char *path = plan->private_tmp;
+
+	if (!path)
+		return 0;
+	sweep(path);
+	for (unsigned i = 0; i < MAKE_TRIES; i++) {
+		_cleanup_fd_ int fd = -1;
+
+		if (mkdir(path, 0700) < 0)
+			break;
+		fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (fd >= 0 && flock(fd, LOCK_SH) == 0 && is_there(fd, path)) {
+			*ret_lock = TAKE_FD(fd);
+			return 0;
+		}
+	}
+	return error_set(e, errno, "cannot make %s: %s", path, strerror(errno));
+}
