@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import socket
+import subprocess
 import threading
 
 import pytest
@@ -38,6 +39,14 @@ LANGUAGES = {
 SLOW = 120000  # ms; compilers on a busy machine
 
 
+def roots_rust():
+    """The directory of rustc itself, where rustup keeps it in root's own home; or None."""
+    if not shutil.which("rustc"):
+        return None
+    r = subprocess.run(["rustc", "--print", "sysroot"], capture_output=True, text=True)
+    return f"{r.stdout.strip()}/bin" if r.returncode == 0 else None
+
+
 @pytest.fixture
 def speak(request, boxes, serve):
     """speak(language) -> a server that can run it, or a skip that says what is missing."""
@@ -47,7 +56,10 @@ def speak(request, boxes, serve):
         if program is None:
             box.env["PATH"] = f"{node22().parent}:{box.env['PATH']}"
         elif not shutil.which(program, path=box.env["PATH"]):
-            skip_impossible(f"{language}: {program} is not installed")
+            if language != "rust" or "root" not in whos() or not roots_rust():
+                skip_impossible(f"{language}: {program} is not installed")
+            box = boxes("root")
+            box.env["PATH"] = f"{roots_rust()}:{box.env['PATH']}"
         s = serve(box, *options, **kw)
         s.box = box
         return s
@@ -217,6 +229,14 @@ HOSTILE = {
         "closed": "os.Stdout.Close(); os.Stderr.Close()",
         "loud": 's := strings.Repeat("x", 65536); for { fmt.Print(s) }',
     },
+    "rust": {
+        "read": 'println!("{}", std::fs::read_to_string("%(home)s/.ssh/id_rsa").unwrap());',
+        "write": 'std::fs::write("%(home)s/planted", "x").unwrap();',
+        "connect": 'std::net::TcpStream::connect("127.0.0.1:%(port)s").unwrap(); println!("in");',
+        "fork": 'for _ in 0..20 { std::process::Command::new("setsid").args(["sleep", "300"]).spawn().unwrap(); }',
+        "deaf": "std::thread::sleep(std::time::Duration::from_secs(300));",
+        "loud": 'let s = "x".repeat(65536); loop { print!("{}", s); }',
+    },
 }
 
 
@@ -260,7 +280,7 @@ def test_hostile(speak, outside, language, act):
     box = s.box
     secret = box.write(".ssh/id_rsa", "SECRET-KEY", 0o600)
     code = hostile_code(language, act, box, outside.port)
-    timeout = {"deaf": 1500 if language != "go" else 8000, "loud": SLOW}.get(act, SLOW)
+    timeout = {"deaf": 8000 if language in ("go", "rust") else 1500, "loud": SLOW}.get(act, SLOW)
     r = s.tool("execute", language=language, code=code, timeout=timeout)
     d, shown = r["structuredContent"], json.dumps(r)
     if act == "read":
