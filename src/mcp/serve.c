@@ -27,6 +27,7 @@
 #include "supervise/egress.h"
 
 #define END_GRACE_MS 1500 /* less than clients wait before they send signals */
+#define REMAINS_MS 10 /* children that are leaving tell nobody when they are gone */
 #define FLUSH_MS 500
 #define ANSWER_MS 2000
 #define EXIT_SET_UP 125
@@ -211,6 +212,10 @@ static int wait_ms(const struct server *s, const struct loop *l)
 	uint64_t now = server_now_ms();
 	int wait = calls_wait_ms(s, now);
 
+	for (size_t i = 0; i < ARRAY_LEN(s->remains); i++) {
+		if (s->remains[i] > 0)
+			wait = least(wait, REMAINS_MS);
+	}
 	for (const struct run *run = s->runs; run; run = run->next)
 		wait = least(wait, run_wait_ms(run, now));
 	if (l->end_ms)

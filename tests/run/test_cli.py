@@ -160,7 +160,7 @@ def test_attached_arguments(plain):
     (["--chdir", "/no/such"], "/no/such"),
     (["--chdir", "/etc/passwd"], "/etc/passwd"),
     (["-p", "no-such-profile"], "no-such-profile"),
-    (["--backend", "bwrap"], "not available"),
+    (["--backend", "seatbelt"], "no backend seatbelt"),
     (["--ask"], "needs a terminal"),
     (["--allow-read", "~nobody/x"], "~"),
     (["--allow-write", "a[b"], "'[' without ']'"),

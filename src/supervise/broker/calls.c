@@ -601,7 +601,7 @@ static bool may_cut(const struct call *c)
 
 int broker_answer(struct call *c)
 {
-	bool judges = !is_only_watched(c->n->data.nr);
+	bool judges = !is_only_watched(c->n->data.nr) && !call_only_reads(c);
 	int r = broker_change(c);
 
 	if (r != ANSWER_OTHER)

@@ -279,6 +279,7 @@ struct opening {
 	uint64_t resolve; /* RESOLVE_* of openat2() */
 };
 
+bool call_only_reads(const struct call *c); /* an open that can change nothing */
 int call_open(struct call *c, int dirfd, uint64_t address, struct opening o);
 int call_openat2(struct call *c);
 int call_truncate(struct call *c);

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -254,6 +255,20 @@ static int open_unnamed(struct call *c, int dirfd, const char *path, const struc
 			 (uint64_t)((unsigned)o->flags & (unsigned)OPEN_FLAGS) | O_CLOEXEC,
 			 o->mode & 01777, SYS_RESOLVE_NO_SYMLINKS);
 	return deliver(c, fd, o->flags | O_NONBLOCK); /* nothing to take back */
+}
+
+bool call_only_reads(const struct call *c)
+{
+	switch (c->n->data.nr) {
+#ifdef SYS_open
+	case SYS_open:
+		return !(c->args[1] & WRITE_INTENT);
+#endif
+	case SYS_openat:
+		return !(c->args[2] & WRITE_INTENT);
+	default:
+		return false;
+	}
 }
 
 int call_open(struct call *c, int dirfd, uint64_t address, struct opening o)
