@@ -3,10 +3,11 @@
  * Reads of hidden files, by what the program says of them. What is hidden is not there for the
  * program, and nobody is asked when it looks: watching every open would make a search through a
  * large project several times slower (--report-reads does it all the same). But programs complain
- * about files that they cannot open, by name, and whether that name is hidden is a fact.
+ * about files that they cannot open, by name, and whether that name is hidden is a fact. Of those that
+ * fail without a name, the code may have it.
  *
- * Trust: the output is the command's. It can only name paths here, and a path is told only when the
- * policy hides it; what a liar gets is a line about his own lie.
+ * Trust: output and code are the command's. It can only name paths here, and a path is told only when
+ * the policy hides it; what a liar gets is a line about his own lie.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,12 +73,11 @@ static void judge(struct run *run, struct arena *a, const char *text, size_t len
 		tell(run, path, d.rule);
 }
 
-static void look_at_line(struct run *run, struct arena *a, const char *line, const char *lower)
+/* How many paths the line has; those that are hidden are told. */
+static unsigned look_at_line(struct run *run, struct arena *a, const char *line)
 {
 	unsigned found = 0;
 
-	if (!complains(lower))
-		return;
 	for (const char *s = line; *s && found < LINE_PATHS_MAX; s++) {
 		bool begins = *s == '/' || (*s == '~' && s[1] == '/');
 		char before = s == line ? ' ' : s[-1];
@@ -90,11 +90,26 @@ static void look_at_line(struct run *run, struct arena *a, const char *line, con
 		judge(run, a, s, n);
 		s += n ? n - 1 : 0;
 	}
+	return found;
+}
+
+/* It could not open something and does not say what: see what it was going to open. */
+static void look_at_code(struct run *run)
+{
+	_cleanup_arena_ struct arena *a = arena_new();
+
+	for (size_t i = 0; i < run->n_files; i++) {
+		char *rest = arena_strdup(a, run->files[i].text), *line;
+
+		while ((line = strsep(&rest, "\n")) && run->report.n_denied < TOLD_MAX)
+			(void)look_at_line(run, a, line);
+	}
 }
 
 void denied_by_output(struct run *run)
 {
 	_cleanup_free_ char *text = malloc(LOOK_BYTES + 1), *lower = malloc(LOOK_BYTES + 1);
+	bool unnamed = false;
 
 	if (!text || !lower)
 		abort();
@@ -117,7 +132,10 @@ void denied_by_output(struct run *run)
 
 			next = at + len + 1;
 			text[at + len] = lower[at + len] = '\0';
-			look_at_line(run, a, text + at, lower + at);
+			if (complains(lower + at) && !look_at_line(run, a, text + at))
+				unnamed = true;
 		}
 	}
+	if (unnamed && run->result.exit_code)
+		look_at_code(run);
 }

@@ -197,6 +197,8 @@ void run_start(struct server *s, struct run *run, const struct run_spec *spec)
 
 	run->label = arena_strdup(run->a, spec->label);
 	run->language = spec->language;
+	run->files = spec->files;
+	run->n_files = spec->n_files;
 	run->started_ms = server_now_ms();
 	if (spec->timeout_ms)
 		run->deadline_ms = run->started_ms + spec->timeout_ms;
