@@ -97,13 +97,10 @@ static unsigned look_at_line(struct run *run, struct arena *a, const char *line)
 static void look_at_code(struct run *run)
 {
 	_cleanup_arena_ struct arena *a = arena_new();
+	char *rest = run->code ? arena_strdup(a, run->code) : NULL, *line;
 
-	for (size_t i = 0; i < run->n_files; i++) {
-		char *rest = arena_strdup(a, run->files[i].text), *line;
-
-		while ((line = strsep(&rest, "\n")) && run->report.n_denied < TOLD_MAX)
-			(void)look_at_line(run, a, line);
-	}
+	while ((line = strsep(&rest, "\n")) && run->report.n_denied < TOLD_MAX)
+		(void)look_at_line(run, a, line);
 }
 
 void denied_by_output(struct run *run)

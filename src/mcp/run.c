@@ -197,8 +197,7 @@ void run_start(struct server *s, struct run *run, const struct run_spec *spec)
 
 	run->label = arena_strdup(run->a, spec->label);
 	run->language = spec->language;
-	run->files = spec->files;
-	run->n_files = spec->n_files;
+	run->code = spec->n_files ? arena_strdup(run->work, spec->files[0].text) : NULL;
 	run->started_ms = server_now_ms();
 	if (spec->timeout_ms)
 		run->deadline_ms = run->started_ms + spec->timeout_ms;
@@ -333,6 +332,7 @@ static void finish(struct server *s, struct run *run)
 		denied_by_output(run);
 	close_outputs(run);
 	run->state = RUN_ENDED;
+	run->code = NULL;
 	arena_free(TAKE_PTR(run->work));
 }
 

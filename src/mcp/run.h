@@ -38,8 +38,7 @@ struct run {
 	struct arena *a; /* what is kept */
 	struct arena *work; /* what is needed while it runs */
 	const char *label, *language;
-	const struct plan_file *files; /* the code among them; until it has ended */
-	size_t n_files;
+	const char *code; /* until it has ended; NULL = none */
 	bool job; /* nobody waits for it */
 	unsigned users; /* calls that still look at it: not to be forgotten */
 
