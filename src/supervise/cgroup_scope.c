@@ -254,7 +254,7 @@ static uint32_t answered_serial(const char *fields, size_t n)
 /* Wait for the answer to `serial`; the text of an error goes to e. */
 static int read_answer(int fd, uint32_t serial, int64_t deadline, struct error *e)
 {
-	_cleanup_free_ char *rest = malloc(MESSAGE_MAX);
+	_cleanup_free_ char *rest = calloc(1, MESSAGE_MAX);
 
 	while (rest) {
 		char head[FIXED_HEADER];
