@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/text.h"
 #include "proxy/proxy.h"
 
 #define BATCH 64
@@ -142,18 +143,55 @@ static void answer(struct proxy *p, struct inquiries *q, struct inquiry *asked)
 	(void)!send(q->fd, &a, sizeof(a), MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
+/* A connection that the broker made with a program inside. Takes fd over. */
+static void arrive(struct proxy *p, const struct inquiries *q, const struct inquiry *how, int fd)
+{
+	static const uint8_t loopback[4] = { 127, 0, 0, 1 };
+	static const struct {
+		enum listener_kind kind;
+		const char *rule;
+	} kinds[INQUIRY_KIND_MAX_] = {
+		[INQUIRY_CAPTURED] = { LISTENER_TRANSPARENT, "" },
+		[INQUIRY_HTTP] = { LISTENER_HTTP, "" },
+		[INQUIRY_SOCKS] = { LISTENER_SOCKS, "" },
+		[INQUIRY_HOST_PORT] = { LISTENER_FORWARD, "network.allowHostPorts" },
+		[INQUIRY_HTTP_PROXY] = { LISTENER_FORWARD, "network.httpProxyPort" },
+		[INQUIRY_SOCKS_PROXY] = { LISTENER_FORWARD, "network.socksProxyPort" },
+	};
+	struct listener l = { .owner = q->owner, .fd = -1, .forward_port = how->port };
+	struct host to;
+
+	if (how->kind == INQUIRY_QUESTION || how->kind >= INQUIRY_KIND_MAX_ ||
+	    !owner_has_room(p, q->owner)) {
+		fd_close(fd);
+		return;
+	}
+	l.kind = kinds[how->kind].kind;
+	text_copy(l.rule, sizeof(l.rule), kinds[how->kind].rule);
+	host_from_addr(HOST_IPV4, loopback, &l.forward);
+	host_from_addr(how->v6 ? HOST_IPV6 : HOST_IPV4, how->address, &to);
+	q->owner->busy = true;
+	listener_take(p, &l, fd, &to, how->port);
+}
+
 void inquiries_event(struct proxy *p, struct inquiries *q)
 {
 	struct inquiry asked;
 
 	for (int i = 0; i < BATCH; i++) {
-		ssize_t n = recv(q->fd, &asked, sizeof(asked), MSG_DONTWAIT);
+		int fd = -1;
+		ssize_t n = fd_receive(q->fd, &asked, sizeof(asked), &fd);
 
-		if (n == sizeof(asked)) {
+		if (n == sizeof(asked) && fd >= 0) {
+			arrive(p, q, &asked, fd);
+			continue;
+		}
+		fd_close(fd);
+		if (n == sizeof(asked) && asked.kind == INQUIRY_QUESTION) {
 			answer(p, q, &asked);
 			continue;
 		}
-		if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+		if (n == 0 || (n < 0 && n != -EAGAIN && n != -EINTR))
 			inquiries_close(q->owner); /* the broker is gone */
 		return;
 	}

@@ -4,6 +4,9 @@
  * answer: one datagram each. So a refused destination fails in connect(2) with an
  * error of its own, and the record knows which program it was. What is allowed here is judged
  * again when it arrives; what nobody asks about is judged then for the first time.
+ *
+ * Where there are no namespaces, nothing arrives by itself: the broker makes a connection between
+ * the program and itself and hands its end over, in a datagram of the same form.
  */
 #pragma once
 
@@ -11,6 +14,19 @@
 
 /* At most this many without an answer: each of them fits into the socket's buffer. */
 #define INQUIRIES_MAX 128
+
+/* What an inquiry is: a question, or a connection that comes with it. */
+enum inquiry_kind {
+	INQUIRY_QUESTION,
+	INQUIRY_CAPTURED, /* to address and port */
+	INQUIRY_HTTP, /* to the proxy's own HTTP front */
+	INQUIRY_SOCKS,
+	/* to a port of the host's loopback, which the broker knows to be allowed: */
+	INQUIRY_HOST_PORT,
+	INQUIRY_HTTP_PROXY,
+	INQUIRY_SOCKS_PROXY,
+	INQUIRY_KIND_MAX_,
+};
 
 struct inquiry {
 	uint64_t id;
@@ -22,7 +38,8 @@ struct inquiry {
 	 */
 	uint16_t source;
 	uint8_t v6;
-	uint8_t unused[3];
+	uint8_t kind; /* enum inquiry_kind */
+	uint8_t unused[2];
 	int32_t pid; /* as the command sees it */
 	char process[16];
 };

@@ -3,7 +3,8 @@
  * Listeners were made inside the sandbox's network namespace and came here as
  * fds; whoever can connect to them is in that sandbox. Connections are taken in
  * batches before anything else is done with them: a full accept queue costs the
- * client a second.
+ * client a second. Without such a namespace there are no listeners, and the broker
+ * brings each connection (inquiry.c).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -150,22 +151,17 @@ static uint16_t redirected_from(const struct listener *l, int fd, const struct h
 	return port ? port : PORT_TRANSPARENT;
 }
 
-static void accept_transparent(struct proxy *p, const struct listener *l, int fd)
+/* `to` is where the client wanted to go. */
+static void take_captured(struct proxy *p, const struct listener *l, int fd, const struct host *to,
+			  uint16_t port)
 {
 	const struct names *names = &l->owner->names;
 	struct verdict v = { .rule = "network.allowedDomains",
 			     .reason = "no name belongs to this address" };
-	struct host host;
+	struct host host = *to;
 	const char *name;
 	struct conn *c;
-	uint16_t port;
 
-	if (!original_destination(fd, &host, &port)) {
-		fd_close(fd);
-		return;
-	}
-	if (port == PORT_TRANSPARENT)
-		port = redirected_from(l, fd, &host);
 	if (port == PORT_DNS && !names_is_synthetic(names, &host)) {
 		c = conn_new(p, l, fd, FRONT_DNS, VIA_DNS);
 		if (c)
@@ -188,6 +184,20 @@ static void accept_transparent(struct proxy *p, const struct listener *l, int fd
 		listener_captured(p, c, &host, port);
 	}
 	conn_advance(p, c);
+}
+
+static void accept_transparent(struct proxy *p, const struct listener *l, int fd)
+{
+	struct host host;
+	uint16_t port;
+
+	if (!original_destination(fd, &host, &port)) {
+		fd_close(fd);
+		return;
+	}
+	if (port == PORT_TRANSPARENT)
+		port = redirected_from(l, fd, &host);
+	take_captured(p, l, fd, &host, port);
 }
 
 /* "localhost" is either family's: where 127.0.0.1 refuses, the service may be at ::1. */
@@ -221,6 +231,21 @@ static void accept_plain(struct proxy *p, const struct listener *l, int fd)
 		dial_forward(p, c, l);
 	}
 	conn_advance(p, c);
+}
+
+void listener_take(struct proxy *p, const struct listener *l, int fd, const struct host *to,
+		   uint16_t port)
+{
+	const int on = 1;
+
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	(void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+	if (fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK) < 0)
+		fd_close(fd);
+	else if (l->kind == LISTENER_TRANSPARENT)
+		take_captured(p, l, fd, to, port);
+	else
+		accept_plain(p, l, fd);
 }
 
 void listener_event(struct proxy *p, struct listener *l)

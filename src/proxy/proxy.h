@@ -82,6 +82,9 @@ int listener_add(struct proxy *p, enum listener_kind kind, struct owner *o, int 
 void listener_event(struct proxy *p, struct listener *l);
 void listeners_pause(struct proxy *p, struct owner *o, bool pause);
 void listeners_remove(struct proxy *p, const struct owner *o);
+/* A connection to `to`, not from an accept(); l is needed during the call only. Takes fd over. */
+void listener_take(struct proxy *p, const struct listener *l, int fd, const struct host *to,
+		   uint16_t port);
 /* Judge a captured connection, and dial or wait for its hello. */
 void listener_captured(struct proxy *p, struct conn *c, const struct host *host, uint16_t port);
 

@@ -337,6 +337,30 @@ static void correct_environment(struct compiler *c)
 	}
 }
 
+/*
+ * Without namespaces names are asked for at the nameserver of the host, and the broker takes
+ * the question to the proxy. It cannot do that for datagrams: the C library is told to use TCP.
+ */
+static void ask_names_by_tcp(struct compiler *c)
+{
+	static const char name[] = "RES_OPTIONS=";
+	char **old = c->plan->env, **env;
+	const char *before = "";
+	size_t n = 0, k = 0;
+
+	while (old[n])
+		n++;
+	env = arena_array(c->a, n + 2, sizeof(*env));
+	for (size_t i = 0; i < n; i++) {
+		if (strncmp(old[i], name, strlen(name)) == 0)
+			before = old[i] + strlen(name);
+		else
+			env[k++] = old[i];
+	}
+	env[k] = arena_printf(c->a, "%s%s%suse-vc", name, before, *before ? " " : "");
+	c->plan->env = env;
+}
+
 /* Without the kernel's default-deny the broker could be bypassed: never half of it. */
 static int choose_guarding(struct compiler *c)
 {
@@ -445,6 +469,8 @@ int plan_compile(struct arena *a, const struct policy *p, const struct plan_fact
 		return r;
 	plan->broker = !facts->no_listener && (plan->bare || plan->n_guarded || !plan->all_unix ||
 					       plan->no_listen || plan->egress);
+	if (plan->bare && plan->new_net && plan->broker)
+		ask_names_by_tcp(&c);
 	r = plan->bare ? landlock_compile(&c) : 0;
 	if (r < 0)
 		return r;

@@ -94,6 +94,12 @@ static bool is_locked(const struct policy *p, const char *key)
 
 static bool put_connect(struct buf *b, const struct policy *p, const struct violation *v)
 {
+	if (strcmp(v->rule, "network.allowHostPorts") == 0) {
+		const char *port = strrchr(v->path, ':');
+
+		buf_printf(b, "--allow-host-port %s", port ? port + 1 : "");
+		return port && !is_locked(p, "network.allowHostPorts");
+	}
 	if (is_locked(p, "network.allowedDomains"))
 		return false;
 	if (strcmp(v->rule, "network.mode") == 0) {

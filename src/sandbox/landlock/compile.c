@@ -227,12 +227,13 @@ static int refuse_unknown(const struct compiler *c)
 		return error_set(c->e, ENOTSUP,
 				 "network.publish needs a network namespace, which the landlock "
 				 "backend does not make");
-	if (p->network.mode == NETWORK_ALLOWLIST || p->network.host_ports.n)
+	if (c->plan->egress && !c->plan->broker)
 		return error_set(c->e, ENOTSUP,
-				 "network %s needs a network namespace, which the landlock backend "
-				 "does not make: use --network none or --network host",
+				 "network %s: the landlock backend makes every connection in place "
+				 "of the command, which is not possible here: %s",
 				 p->network.mode == NETWORK_ALLOWLIST ? "allowlist"
-								      : "allowHostPorts");
+								      : "allowHostPorts",
+				 c->facts->no_listener);
 	return 0;
 }
 

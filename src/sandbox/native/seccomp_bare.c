@@ -6,8 +6,8 @@
  *
  *  - modes, owners, times and attributes of files, which Landlock does not know, go to the
  *    broker, also by descriptor; what a filter cannot tell apart (ioctl on files) is refused;
- *  - without a network only TCP sockets exist, and the broker decides on connect() and
- *    listen(); TCP Fast Open would connect without it;
+ *  - unless it has the host's network, only TCP sockets exist, and the broker decides on
+ *    connect(), bind() and listen(); TCP Fast Open would connect without it;
  *  - System V ipc and message queues are the host's;
  *  - limits and priorities can be set for oneself only.
  */
@@ -21,6 +21,9 @@
 
 #define FAST_OPEN 0x20000000 /* MSG_FASTOPEN */
 #define IOPRIO_OF_PROCESS 1
+#define FASTOPEN_CONNECT 30 /* TCP_FASTOPEN_CONNECT: the first bytes go with the first packet */
+#define UPPER_PROTOCOL 31 /* TCP_ULP */
+#define BIND_TO_IFINDEX 62 /* SO_BINDTOIFINDEX */
 
 /* The letter of a request: 'T' is the terminal's (FIONREAD and FIONBIO have it too). */
 #define IOCTL_LETTER 0xff00
@@ -92,6 +95,7 @@ static const struct seccomp_rule files[] = {
 #undef IN
 };
 
+#define OPTION(level, name) ALLOW(setsockopt, INT_IS(1, level), INT_IS(2, name))
 #define NO_FAST_OPEN(name, n)                                                                      \
 	DENY(name, EOPNOTSUPP, INT_HAS_ALL(n, FAST_OPEN)), ALLOW(name)
 #define TCP(family)                                                                                \
@@ -111,8 +115,25 @@ static const struct seccomp_rule no_network[] = {
 #define IN GROUP_NETWORK
 	NOTIFY(listen), /* without an address the kernel picks one, open to everybody */
 	NO_FAST_OPEN(sendto, 3), NO_FAST_OPEN(sendmsg, 2), NO_FAST_OPEN(sendmmsg, 3),
-	DENY(setsockopt, EPERM, INT_IS(1, IPPROTO_IP), INT_IS(2, IP_OPTIONS)), /* source routes */
-	ALLOW(setsockopt),
+	/*
+	 * The broker connects a socket of the command's to the loopback. No option may send those
+	 * packets elsewhere (source routes, also of IPv6; another interface), or data before
+	 * there is a connection; so what is not known to be harmless does not exist.
+	 */
+	DENY(setsockopt, EPERM, INT_IS(1, SOL_SOCKET), INT_IS(2, SO_BINDTODEVICE)),
+	DENY(setsockopt, EPERM, INT_IS(1, SOL_SOCKET), INT_IS(2, BIND_TO_IFINDEX)),
+	ALLOW(setsockopt, INT_IS(1, SOL_SOCKET)),
+	DENY(setsockopt, EOPNOTSUPP, INT_IS(1, IPPROTO_TCP), INT_IS(2, FASTOPEN_CONNECT)),
+	DENY(setsockopt, ENOPROTOOPT, INT_IS(1, IPPROTO_TCP), INT_IS(2, UPPER_PROTOCOL)),
+	ALLOW(setsockopt, INT_IS(1, IPPROTO_TCP)),
+	OPTION(IPPROTO_IP, IP_TOS), OPTION(IPPROTO_IP, IP_TTL), OPTION(IPPROTO_IP, IP_RECVERR),
+	OPTION(IPPROTO_IP, IP_MTU_DISCOVER), OPTION(IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT),
+	OPTION(IPPROTO_IPV6, IPV6_V6ONLY), OPTION(IPPROTO_IPV6, IPV6_TCLASS),
+	OPTION(IPPROTO_IPV6, IPV6_UNICAST_HOPS), OPTION(IPPROTO_IPV6, IPV6_RECVERR),
+	OPTION(IPPROTO_IPV6, IPV6_MTU_DISCOVER),
+#undef IN
+#define IN GROUP_FAMILIES
+	DENY(setsockopt, ENOPROTOOPT),
 #undef IN
 };
 /* clang-format on */

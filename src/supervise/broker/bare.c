@@ -95,6 +95,26 @@ static int call_listen(struct call *c)
 	return listen(sock, (int)c->args[1]) < 0 ? -errno : 0;
 }
 
+/*
+ * The port a connection comes from. It will be one to ourselves: an address that is not the
+ * loopback's would only make packets leave that answer it.
+ */
+static int bind_port(const struct call *c, int sock, const struct address *at)
+{
+	static const uint8_t any[16], loopback[16] = { [15] = 1 };
+	struct inquiry where = { 0 };
+	bool local;
+
+	if (address_read(at, &where)) {
+		local = where.v6 ? memcmp(where.address, any, 16) == 0 ||
+					   memcmp(where.address, loopback, 16) == 0
+				 : where.address[0] == 127 || memcmp(where.address, any, 4) == 0;
+		if (c->b->plan->new_net && !local)
+			return -EADDRNOTAVAIL;
+	}
+	return bind(sock, &at->u.any, at->len) < 0 ? -errno : 0;
+}
+
 /* Abstract names are the host's; files are made where the command may write. */
 static int call_bind(struct call *c)
 {
@@ -108,7 +128,7 @@ static int call_bind(struct call *c)
 	if (r < 0)
 		return r;
 	if (to.u.any.sa_family != AF_UNIX || to.len <= head)
-		return bind(sock, &to.u.any, to.len) < 0 ? -errno : 0;
+		return bind_port(c, sock, &to);
 	if (to.len > sizeof(to.u.local))
 		return -EINVAL;
 	if (!to.u.local.sun_path[0])

@@ -206,7 +206,7 @@ static bool is_no_network(const struct call *c, int domain, const struct address
  * blocking socket is let wait for a moment only: -EINPROGRESS, somebody else has to wait
  * for it. The time limit is the socket's own and put back at once.
  */
-static int connect_shortly(int sock, const struct address *to)
+int connect_shortly(int sock, const struct address *to)
 {
 	const struct timeval moment = { .tv_usec = SHORT_WAIT_US };
 	struct timeval own;

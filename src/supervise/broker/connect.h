@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include "proxy/inquiry.h"
 #include "supervise/broker/internal.h"
 
 /* An address of any family, as the command gave it. */
@@ -28,6 +29,22 @@ uint16_t address_describe(const struct address *a, char *ret);
 
 /* Make the connection and answer the call `id`. Takes sock over. From any thread. */
 void connect_and_answer(struct broker *b, uint64_t id, int sock, const struct address *to);
+
+/* IPv4, IPv6, or IPv4 in IPv6: address, port and v6 of *ret; false: no such address. */
+bool address_read(const struct address *a, struct inquiry *ret);
+/* 0, -errno; -EINPROGRESS: it goes on by itself, also for a blocking socket. */
+int connect_shortly(int sock, const struct address *to) NODISCARD;
+
+/*
+ * Without namespaces (deliver.c): connect the program to the proxy instead, which is told where
+ * it was going. 0 or -errno; `as` says what the connection is. From any thread.
+ */
+int deliver(const struct broker *b, int sock, const struct inquiry *as) NODISCARD;
+/* The same for an address of the host's loopback: the proxy's own ports, and those allowed. */
+int deliver_local(const struct call *c, int sock, const struct address *to,
+		  const struct inquiry *where) NODISCARD;
+/* Could a socket of this kind be connected to such an address at all? 0 or -errno. */
+int deliver_check(int sock, const struct address *to) NODISCARD;
 
 /*
  * Does the proxy have to be asked about this connection? Then ANSWER_SENT, and *sock is taken

@@ -12,6 +12,10 @@
  * is also how they get to the proxy: the answer given, the socket is connected to its address
  * at the listener's port, and the proxy knows by the port that it comes from where it was going.
  *
+ * Without namespaces every connection goes that way too, but as a whole: the broker connects the
+ * program to itself and hands its end to the proxy (deliver.c). There this is the wall: what
+ * the proxy was not given goes nowhere.
+ *
  * The answers are read by a thread of their own: the broker's loop never waits for the proxy.
  */
 #include <errno.h>
@@ -25,11 +29,11 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "proxy/inquiry.h"
 #include "sandbox/native/egress.h"
 #include "supervise/broker/connect.h"
 
 #define KNOWN_MAX 64
+#define PORT_DNS 53
 #define ROOM_WAIT_S 2 /* when too many wait for answers already */
 
 /* A call that waits for its answer. */
@@ -53,17 +57,21 @@ struct inquiries {
 
 struct inquiries *inquiries_new(struct broker *b)
 {
+	const struct timeval patience = { .tv_sec = ROOM_WAIT_S };
 	struct inquiries *q = b->inquiries_fd < 0 ? NULL : calloc(1, sizeof(*q));
 
-	if (q)
+	if (q) {
 		*q = (struct inquiries){ .b = b,
 					 .lock = PTHREAD_MUTEX_INITIALIZER,
 					 .room = PTHREAD_COND_INITIALIZER };
+		/* for connections; questions do not wait */
+		(void)setsockopt(b->inquiries_fd, SOL_SOCKET, SO_SNDTIMEO, &patience,
+				 sizeof(patience));
+	}
 	return q;
 }
 
-/* IPv4, IPv6, or IPv4 in IPv6; false: another family, or too short. */
-static bool read_address(const struct address *to, struct inquiry *ret)
+bool address_read(const struct address *to, struct inquiry *ret)
 {
 	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
 	struct sockaddr_in v4;
@@ -148,7 +156,8 @@ static void set_port(struct address *to, uint16_t port)
 	memcpy(&to->u, &in, sizeof(in));
 }
 
-static void fail(const struct inquiries *q, struct waiting *w, int error)
+/* Answer the call: 0 or an errno. */
+static void settle(const struct inquiries *q, struct waiting *w, int error)
 {
 	struct seccomp_notif_resp resp = { .id = w->id, .error = -error };
 
@@ -159,7 +168,11 @@ static void fail(const struct inquiries *q, struct waiting *w, int error)
 static void finish(struct inquiries *q, struct waiting *w, int error)
 {
 	if (error > 0 && error < 4096) {
-		fail(q, w, error);
+		settle(q, w, error);
+		return;
+	}
+	if (q->b->plan->bare) {
+		settle(q, w, -deliver(q->b, w->sock, &w->asked));
 		return;
 	}
 	if (w->asked.source)
@@ -274,10 +287,17 @@ int inquire(const struct call *c, int *sock, const struct address *to)
 {
 	struct inquiries *q = c->b->inquiries;
 	struct waiting w = { .sock = *sock, .to = *to };
-	int r = ANSWER_CONTINUE;
+	bool bare = c->b->plan->bare;
+	int r;
 
-	if (!q || !read_address(to, &w.asked) || is_inside(&w.asked) || !is_tcp(*sock))
+	if (!q || !address_read(to, &w.asked) || !is_tcp(*sock))
 		return ANSWER_CONTINUE;
+	r = bare ? deliver_check(*sock, to) : 0;
+	if (r < 0)
+		return r;
+	if (is_inside(&w.asked) && !(bare && w.asked.port == PORT_DNS))
+		return bare ? deliver_local(c, *sock, to, &w.asked) : ANSWER_CONTINUE;
+	r = ANSWER_CONTINUE;
 	if (c->b->redirects) {
 		w.asked.source = claim_source(*sock, to);
 		if (!w.asked.source)
@@ -289,6 +309,8 @@ int inquire(const struct call *c, int *sock, const struct address *to)
 	(void)pthread_mutex_unlock(&q->lock);
 	if (r == ANSWER_SENT)
 		*sock = -1;
+	if (bare && r == ANSWER_CONTINUE)
+		return deliver(c->b, *sock, &w.asked);
 	/* at its own port there may be a server inside, which is not what was meant */
 	return w.asked.source && r == ANSWER_CONTINUE ? -ECONNREFUSED : r;
 }
