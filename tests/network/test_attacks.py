@@ -752,6 +752,7 @@ hold = [socket.create_connection(("127.0.0.1", 3128)) for _ in range(800)]
 for s in hold:
     s.sendall(b"GET http://allowed.test/ HTTP/1.1\\r\\nX: ")
 big = socket.create_connection(("127.0.0.1", 3128))
+big.sendall(b"GET http://allowed.test/ HTTP/1.1\\r\\nX: ")
 try:
     for _ in range(1000):
         big.sendall(b"x" * 65536)
