@@ -244,7 +244,10 @@ const char *inputs_helper(struct arena *a, const char *name)
 		return NULL;
 	/* only there: elsewhere ../proxy may be a directory that a sandboxed command writes to */
 	if (path_within(self, AMBIT_BUILD_DIR))
-		return path_join(a, AMBIT_BUILD_DIR "/src/proxy", name);
+		return path_join(a,
+				 strcmp(name, "ambit-proxy") == 0 ? AMBIT_BUILD_DIR "/src/proxy"
+								  : AMBIT_BUILD_DIR "/src/sandbox",
+				 name);
 	return path_absolute(a, parent_of(a, self),
 			     arena_printf(a, AMBIT_HELPERS_FROM_BIN "/%s", name));
 }

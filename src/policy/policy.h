@@ -82,6 +82,12 @@ struct policy_limits {
 	uint64_t timeout_ms;
 };
 
+/* The backends podman and docker. */
+struct policy_container {
+	const char *image; /* NULL = none was named */
+	struct text_rules args; /* for the engine; container.h says which */
+};
+
 struct policy_environment {
 	enum env_inherit inherit;
 	struct text_rules pass, pass_prefix, deny;
@@ -95,6 +101,7 @@ struct policy {
 	struct policy_filesystem fs;
 	struct policy_limits limits;
 	struct policy_environment env;
+	struct policy_container container;
 	struct text_rules excluded_commands, denied_commands;
 	bool allow_unsandboxed_commands, auto_allow_bash;
 	bool only_managed_outside; /* managed `enabled`: what others exclude stays inside */

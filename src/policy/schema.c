@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "policy/build.h"
+#include "policy/container.h"
 #include "policy/excluded.h"
 #include "policy/policy.h"
 
@@ -164,6 +165,13 @@ const struct setting settings_table[] = {
 	  .help = "variables that are not inherited, whatever else says so" },
 	{ "environment.set", SETTING_ENV, WIDEN_ADDING, AT(env.set), .help = "variables to set" },
 
+	{ "container.image", SETTING_STRING, WIDEN_ALWAYS, AT(container.image),
+	  .check = container_check_image,
+	  .help = "image for the backends podman and docker; it must be on this machine already" },
+	{ "container.args", SETTING_STRINGS, WIDEN_ADDING, AT(container.args),
+	  .check = container_check_argument,
+	  .help = "further arguments for the engine, of those that open nothing: \"--runtime=runc\"" },
+
 	{ "excludedCommands", SETTING_STRINGS, WIDEN_ADDING, AT(excluded_commands),
 	  .check = excluded_check,
 	  .help = "commands that run outside the sandbox: \"docker\", \"npm run test:*\"" },
@@ -266,9 +274,10 @@ static const char *last_component(const char *key)
  */
 const char *setting_suggest(const char *key)
 {
-	static const char *const groups[] = { "network", "network.parentProxy", "filesystem",
-					      "limits",  "environment",         "audit",
-					      "log" };
+	static const char *const groups[] = { "network",     "network.parentProxy",
+					      "filesystem",  "limits",
+					      "environment", "container",
+					      "audit",       "log" };
 	const char *best = NULL;
 	unsigned best_distance = 0;
 

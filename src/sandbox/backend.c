@@ -14,10 +14,12 @@
 #include <string.h>
 
 #include "policy/schema.h"
+#include "sandbox/container/container.h"
 #include "sandbox/landlock/landlock.h"
 #include "sandbox/native/native.h"
 
-const struct backend *const backends_table[] = { &backend_native, &backend_landlock };
+const struct backend *const backends_table[] = { &backend_native, &backend_landlock,
+						 &backend_podman, &backend_docker };
 const size_t backends_count = ARRAY_LEN(backends_table);
 
 const struct backend *backend_find(enum backend_choice choice)
@@ -120,6 +122,19 @@ static int choose_landlock(struct arena *a, const struct policy *p, struct plan_
 	return error_set(e, ENOTSUP, "%s; accept it with --fallback warn", d->lost.v[0].text);
 }
 
+/* What it never holds does not keep it from being used, but is told each time. */
+static void choose_container(struct arena *a, struct plan_facts *facts, struct backend_decision *d)
+{
+	const struct property *names;
+	struct properties props;
+
+	container_gather(a, facts);
+	container_properties(a, facts, &props);
+	names = find_property(&props, "names");
+	if (names)
+		tell(a, d, arena_printf(a, "not enforced: %s: %s", names->name, names->missing));
+}
+
 static int choose_named(struct arena *a, const struct policy *p, struct plan_facts *facts,
 			struct backend_decision *d, struct error *e)
 {
@@ -131,9 +146,12 @@ static int choose_named(struct arena *a, const struct policy *p, struct plan_fac
 	if (!d->backend)
 		return error_set(
 			e, ENOTSUP,
-			"this version has no backend %s; there are native, landlock and none",
+			"this version has no backend %s; there are native, landlock, podman, "
+			"docker and none",
 			name);
 	facts->backend = p->backend;
+	if (p->backend == BACKEND_PODMAN || p->backend == BACKEND_DOCKER)
+		choose_container(a, facts, d);
 	return p->backend == BACKEND_LANDLOCK ? choose_landlock(a, p, facts, d, e) : 0;
 }
 

@@ -26,6 +26,7 @@
 
 #include "policy/match_path.h"
 #include "sandbox/backend.h"
+#include "sandbox/container/container.h"
 #include "sandbox/landlock/landlock.h"
 #include "sandbox/plan_points.h"
 
@@ -57,15 +58,25 @@ static enum region_kind wanted(struct compiler *c, const struct point *pt,
 	struct decision d;
 
 	policy_decide_path(c->p, ACCESS_READ, pt->path, &d);
-	if (d.verdict == VERDICT_DENY)
+	/* a socket that may be connected to is seen though its directory is private */
+	if (d.verdict == VERDICT_DENY && (!pt->socket || d.rule))
 		return REGION_GONE;
 	/* out of a hidden or private place only what a deeper rule names comes back */
 	if (region->kind == REGION_GONE && !pt->shown &&
 	    (!d.rule || !path_within(d.rule->real, region->path) ||
 	     strcmp(d.rule->real, region->path) == 0))
 		return REGION_GONE;
+	if (d.verdict == VERDICT_DENY)
+		return REGION_RO;
 	policy_decide_path(c->p, ACCESS_WRITE, pt->path, &d);
 	return d.verdict == VERDICT_ALLOW && !pt->guarded ? REGION_RW : REGION_RO;
+}
+
+/* The object that was judged: another one at its path is refused by who mounts it. */
+static void remember_object(struct mount_step *m, const struct view_entry *at)
+{
+	m->dev = at->dev;
+	m->ino = at->ino;
 }
 
 static void pin_ancestors(struct compiler *c, const struct region *region, const char *path)
@@ -74,11 +85,16 @@ static void pin_ancestors(struct compiler *c, const struct region *region, const
 
 	for (const char *s = path + top + 1; (s = strchr(s, '/')); s++) {
 		struct mount_step *m = ARENA_PUSH(c->a, c->plan->mounts, c->plan->n_mounts);
+		struct view_entry at;
 
 		m->kind = MOUNT_PIN;
 		m->path = arena_strndup(c->a, path, (size_t)(s - path));
 		m->directory = true;
 		m->why = arena_printf(c->a, "holds %s", path);
+		if (!c->plan->contained)
+			continue;
+		c->view->look(c->view, c->a, m->path, &at);
+		remember_object(m, &at);
 	}
 }
 
@@ -99,10 +115,8 @@ static void emit(struct compiler *c, const struct point *pt, const struct region
 	m->text = pt->text;
 	m->direct = pt->replaced;
 	m->why = why;
-	if (kind == MOUNT_RW || kind == MOUNT_RO) {
-		m->dev = pt->at.dev;
-		m->ino = pt->at.ino;
-	}
+	if (kind == MOUNT_RW || kind == MOUNT_RO)
+		remember_object(m, &pt->at);
 }
 
 static enum region_kind region_after(enum mount_kind kind)
@@ -133,9 +147,9 @@ static int place_point(struct compiler *c, const struct point *pt)
 				return 0;
 			return error_set(
 				c->e, ENOENT,
-				"%s: does not exist, and without Landlock nothing keeps it "
-				"from being created",
-				plan_rule_text(c, pt->rule));
+				"%s: does not exist, and %s nothing keeps it from being created",
+				plan_rule_text(c, pt->rule),
+				c->plan->contained ? "in a container" : "without Landlock");
 		}
 		if (pt->at.kind == FILE_UNKNOWN)
 			return 0; /* out of the caller's own reach, so out of the command's */
@@ -305,7 +319,9 @@ static int compile_mounts(struct compiler *c)
 
 	base = ARENA_PUSH(c->a, c->stack, c->n_stack);
 	base->path = "/";
-	base->kind = c->plan->root_writable ? REGION_RW : REGION_RO;
+	base->kind = c->plan->contained       ? REGION_GONE
+		     : c->plan->root_writable ? REGION_RW
+					      : REGION_RO;
 	for (size_t i = 0; i < c->n_points; i++) {
 		if (strcmp(c->points[i].path, "/") == 0)
 			continue; /* the tree as a whole: decided above */
@@ -364,6 +380,8 @@ static void ask_names_by_tcp(struct compiler *c)
 /* Without the kernel's default-deny the broker could be bypassed: never half of it. */
 static int choose_guarding(struct compiler *c)
 {
+	if (c->plan->contained)
+		return 0; /* what it does not hold is told by who chose the backend */
 	c->guarding = c->facts->landlock_abi >= GUARD_ABI && !c->facts->no_listener;
 	c->plan->cut_unguarded = c->facts->landlock_abi < TRUNCATE_ABI;
 	c->plan->wait_killable = c->facts->wait_killable;
@@ -438,10 +456,11 @@ int plan_compile(struct arena *a, const struct policy *p, const struct plan_fact
 
 	plan->backend = facts->backend == BACKEND_AUTO ? BACKEND_NATIVE : facts->backend;
 	plan->bare = plan->backend == BACKEND_LANDLOCK;
+	plan->contained = plan->backend == BACKEND_PODMAN || plan->backend == BACKEND_DOCKER;
 	plan->uid = facts->uid;
 	plan->gid = facts->gid;
-	plan->landlock_abi = facts->landlock_abi;
-	plan->landlock = facts->landlock_abi > 0;
+	plan->landlock_abi = plan->contained ? 0 : facts->landlock_abi;
+	plan->landlock = plan->landlock_abi > 0;
 	plan->tty = facts->tty;
 	plan->watch = facts->watch;
 	plan->outer_proc = facts->weaker_proc;
@@ -467,11 +486,12 @@ int plan_compile(struct arena *a, const struct policy *p, const struct plan_fact
 	r = compile_mounts(&c);
 	if (r < 0)
 		return r;
-	plan->broker = !facts->no_listener && (plan->bare || plan->n_guarded || !plan->all_unix ||
-					       plan->no_listen || plan->egress);
+	plan->broker = !facts->no_listener && !plan->contained &&
+		       (plan->bare || plan->n_guarded || !plan->all_unix || plan->no_listen ||
+			plan->egress);
 	if (plan->bare && plan->new_net && plan->broker)
 		ask_names_by_tcp(&c);
-	r = plan->bare ? landlock_compile(&c) : 0;
+	r = plan->bare ? landlock_compile(&c) : plan->contained ? container_compile(&c) : 0;
 	if (r < 0)
 		return r;
 	*ret = plan;

@@ -68,9 +68,25 @@ struct grant {
 	unsigned rights;
 };
 
+/* How a container engine is called; what it is to run is told to ambit-enter, inside. */
+struct plan_engine {
+	const char *name; /* "podman" */
+	const char **argv; /* NULL-terminated; argv[0] is the program's path */
+	size_t n_argv;
+	char *const *env; /* of the engine itself: the caller's */
+	const char *container; /* its name */
+	const char *directory, *socket; /* of this run: made at the start, removed when it runs */
+	const char *image;
+	/* Limits that the engine was told to hold; looked at before the command starts. 0 = none. */
+	uint64_t memory, pids;
+	double cpu;
+};
+
 struct plan {
 	enum backend_choice backend;
 	bool bare; /* no namespaces */
+	bool contained; /* in a container: of the host only what has a mount is seen */
+	const struct plan_engine *engine; /* contained only */
 	uint32_t uid, gid;
 	bool new_net; /* a network namespace of its own, with nothing but lo */
 	uint16_t *host_ports; /* of 127.0.0.1 outside, reachable at the same place inside */
@@ -149,7 +165,9 @@ struct plan_facts {
 		*no_listener; /* why nobody can watch the calls: there is no broker; NULL = can */
 	bool nested; /* in another sandbox, which watches them */
 	bool weaker_proc; /* enableWeakerNestedSandbox, and /proc cannot be mounted here */
-	const char *private_tmp; /* of a bare plan: a name that nobody else has */
+	const char *private_tmp; /* of a bare plan, or a container: a name that nobody else has */
+	const char *engine; /* the container engine's program; NULL = there is none */
+	const char *enter; /* ambit-enter */
 	bool watch; /* --report-reads */
 	const struct plan_file *files;
 	size_t n_files;

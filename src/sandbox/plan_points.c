@@ -184,7 +184,7 @@ static void add_sockets(struct compiler *c)
 			continue; /* may be made inside */
 		pt = add_point(c, at.real);
 		pt->at = at;
-		pt->shown = true;
+		pt->shown = pt->socket = true;
 		pt->why = "allowUnixSockets";
 	}
 }
@@ -504,6 +504,7 @@ static void merge_points(struct compiler *c)
 		}
 		last->guarded |= pt->guarded;
 		last->shown |= pt->shown;
+		last->socket |= pt->socket;
 		if (!last->rule)
 			last->rule = pt->rule;
 		if (pt->guarded)

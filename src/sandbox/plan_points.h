@@ -15,6 +15,7 @@ struct point {
 	bool replaced; /* one of the sandbox's own places: kind and mode below hold */
 	bool guarded; /* a protected name: read-only at the most */
 	bool shown; /* the working directory: seen even in a private place */
+	bool socket; /* one that may be connected to: the same, though no rule names it */
 	enum mount_kind kind;
 	uint32_t mode;
 	const char *text; /* MOUNT_TEXT */

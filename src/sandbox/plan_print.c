@@ -60,7 +60,9 @@ static void print_grants(const struct plan *plan, struct buf *out)
 static void print_landlock(const struct plan *plan, struct buf *out)
 {
 	if (!plan->landlock) {
-		buf_puts(out, "landlock    not available on this kernel\n");
+		buf_printf(out, "landlock    %s\n",
+			   plan->contained ? "not used in a container"
+					   : "not available on this kernel");
 		return;
 	}
 	if (plan->bare) {
@@ -103,10 +105,28 @@ static void print_sockets(const struct plan *plan, struct buf *out)
 		buf_puts(out, "listening   refused, but for unix sockets\n");
 }
 
+/* A word a line, as a shell would want it. */
+static void print_engine(const struct plan *plan, struct buf *out)
+{
+	if (!plan->engine)
+		return;
+	buf_puts(out, "engine      called with:\n");
+	for (size_t i = 0; i < plan->engine->n_argv; i++) {
+		_cleanup_buf_ struct buf word = BUF_INIT(BUF_MAX_TEXT);
+
+		text_append_shell(&word, plan->engine->argv[i]);
+		buf_puts(out, "  ");
+		text_append_safe(out, buf_str(&word));
+		buf_putc(out, '\n');
+	}
+}
+
 void plan_print(const struct plan *plan, struct buf *out)
 {
 	if (plan->bare)
 		buf_puts(out, "namespaces  none (backend landlock)\n");
+	else if (plan->contained)
+		buf_printf(out, "namespaces  of a container (backend %s)\n", plan->engine->name);
 	else
 		buf_printf(out, "namespaces  user mount pid ipc uts cgroup%s\n",
 			   plan->new_net ? " net" : "");
@@ -117,7 +137,10 @@ void plan_print(const struct plan *plan, struct buf *out)
 		   plan->gid);
 	buf_printf(out, "directory   ");
 	text_append_safe(out, plan->cwd);
-	buf_printf(out, "\nfiles       / %s\n", plan->root_writable ? "writable" : "read-only");
+	buf_printf(out, "\nfiles       / %s\n",
+		   plan->contained       ? "of the image, read-only"
+		   : plan->root_writable ? "writable"
+					 : "read-only");
 	for (size_t i = 0; i < plan->n_mounts; i++) {
 		const struct mount_step *m = &plan->mounts[i];
 
@@ -135,6 +158,7 @@ void plan_print(const struct plan *plan, struct buf *out)
 		text_append_safe_n(out, *v, strcspn(*v, "="));
 	}
 	buf_putc(out, '\n');
+	print_engine(plan, out);
 	for (size_t i = 0; i < plan->notes.n; i++) {
 		buf_puts(out, "note        ");
 		text_append_safe(out, plan->notes.v[i].text);
@@ -213,6 +237,13 @@ void plan_print_json(const struct plan *plan, struct buf *out)
 	for (char **v = plan->env; *v; v++)
 		json_string(&j, *v);
 	json_end_array(&j);
+	if (plan->engine) {
+		json_key(&j, "engine");
+		json_begin_array(&j);
+		for (size_t i = 0; i < plan->engine->n_argv; i++)
+			json_string(&j, plan->engine->argv[i]);
+		json_end_array(&j);
+	}
 	json_key(&j, "notes");
 	json_begin_array(&j);
 	for (size_t i = 0; i < plan->notes.n; i++)

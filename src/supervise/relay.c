@@ -277,13 +277,19 @@ static int set_up(struct relay *s, int tty, struct error *e)
 	return r;
 }
 
+static bool has_terminal(void)
+{
+	return isatty(0) || isatty(1) || isatty(2);
+}
+
 int relay_new(const struct relay_setup *setup, struct relay **ret, struct error *e)
 {
 	struct relay *s;
 	int r;
 
 	*ret = NULL;
-	if (!setup->log && !setup->output_max)
+	if (!setup->log && !setup->output_max &&
+	    !(setup->own_terminal && setup->tty >= 0 && has_terminal()))
 		return 0;
 	s = calloc(1, sizeof(*s));
 	if (!s)

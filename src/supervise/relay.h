@@ -36,6 +36,7 @@ struct relay_setup {
 	struct seslog *log; /* NULL = none */
 	uint64_t output_max; /* bytes of stdout and stderr together; 0 = not limited */
 	int tty; /* our controlling terminal, -1 = none */
+	bool own_terminal; /* a terminal is passed through: the command cannot have it as its own */
 };
 
 /* *ret is NULL when nothing is to be passed through. */

@@ -417,11 +417,18 @@ static void pass_on_rest(struct run *run)
 		session_reach(run->session, LIMIT_OUTPUT);
 }
 
+/* A container has a session of its own, which our terminal is not of. */
+static bool is_contained(const struct policy *p)
+{
+	return p->backend == BACKEND_PODMAN || p->backend == BACKEND_DOCKER;
+}
+
 static int start_session(struct run *run, struct session_request *session, struct error *e)
 {
 	const struct relay_setup setup = { .log = run->req->log,
 					   .output_max = session->policy->limits.output,
-					   .tty = run->tty };
+					   .tty = run->tty,
+					   .own_terminal = is_contained(session->policy) };
 	int r = relay_new(&setup, &run->relay, e);
 
 	if (r < 0)

@@ -86,7 +86,7 @@ bool session_freeze(struct session *s, int sig)
 /* With init goes its pid namespace; where there is none, init has to do it itself. */
 void session_kill(struct session *s)
 {
-	if (s->plan->bare)
+	if (s->plan->bare || s->plan->contained)
 		give_order(s, SIGKILL, INIT_ALL);
 	else
 		(void)sys_pidfd_send_signal(s->child.pidfd, SIGKILL);
@@ -396,6 +396,21 @@ void session_answer(struct session *s, uint32_t id, enum egress_answer answer)
 		egress_answer(s->egress, id, answer);
 }
 
+/* Only the first is told: what follows from ending the command is no news. */
+static void tell_limit(struct session *s, enum limit which, const char *reason)
+{
+	const struct report_entry *entry;
+
+	if (s->limit >= 0)
+		return;
+	s->limit = (int)which;
+	entry = report_add_limit(s->req.report, s->req.policy, which, reason);
+	if (entry)
+		journal_denied(&s->journal, entry);
+	if (entry && s->req.hooks && s->req.hooks->denied)
+		s->req.hooks->denied(s->req.ctx, entry);
+}
+
 static void on_event(struct session *s)
 {
 	struct init_event event;
@@ -406,6 +421,10 @@ static void on_event(struct session *s)
 			unwatch(s, SOURCE_CONTROL);
 		return;
 	}
+	if (event.type == INIT_OUT_OF_MEMORY)
+		tell_limit(s, LIMIT_MEMORY, "the kernel ended a process");
+	if (event.type == INIT_OUT_OF_PIDS)
+		tell_limit(s, LIMIT_PIDS, "a new process was refused");
 	if (event.type == INIT_FROZEN) {
 		s->frozen = true;
 		event = (struct init_event){ .type = INIT_STOPPED, .value = s->frozen_by };
@@ -437,21 +456,6 @@ int session_wait_ms(const struct session *s)
 		return 0;
 	left = (int)(end - now < 60000 ? end - now : 60000);
 	return look >= 0 && look < left ? look : left;
-}
-
-/* Only the first is told: what follows from ending the command is no news. */
-static void tell_limit(struct session *s, enum limit which, const char *reason)
-{
-	const struct report_entry *entry;
-
-	if (s->limit >= 0)
-		return;
-	s->limit = (int)which;
-	entry = report_add_limit(s->req.report, s->req.policy, which, reason);
-	if (entry)
-		journal_denied(&s->journal, entry);
-	if (entry && s->req.hooks && s->req.hooks->denied)
-		s->req.hooks->denied(s->req.ctx, entry);
 }
 
 void session_reach(struct session *s, enum limit which)
@@ -599,7 +603,10 @@ static void fill_result(const struct session *s, const struct rusage *usage, str
 	if (s->limits)
 		ret->peak = *limits_peak(s->limits);
 	for (enum limit i = 0; i < LIMIT_MAX_; i++)
-		ret->means[i] = limits_means(s->limits, &s->req.policy->limits, i);
+		ret->means[i] = s->plan->contained && i <= LIMIT_PIDS &&
+						limit_is_set(&s->req.policy->limits, i)
+					? "cgroup of the container"
+					: limits_means(s->limits, &s->req.policy->limits, i);
 }
 
 /* The id of a child that is about to end, or 0. */

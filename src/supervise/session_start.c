@@ -179,7 +179,12 @@ static int prepare_outside(struct session *s, struct error *e)
 		r = publish_listen(&s->user, s->plan, e);
 	if (r == 0 && s->plan->egress && s->plan->broker && s->inquiries < 0)
 		r = open_inquiries(s, e);
-	if (r == 0 && !s->limits)
+	if (r == 0 && s->plan->contained && s->req.measure)
+		return error_set(e, ENOTSUP,
+				 "what a container uses cannot be measured: use "
+				 "another backend");
+	/* a container's limits are its engine's */
+	if (r == 0 && !s->limits && !s->plan->contained)
 		r = limits_new(s->a, s->req.policy, s->req.measure, &s->limits, e);
 	return r;
 }

@@ -297,7 +297,7 @@ static enum look look_of(const struct plan *plan, const char *path)
 	const struct mount_step *m = step_over(plan, path);
 
 	if (!m)
-		return plan->root_writable ? LOOK_RW : LOOK_RO;
+		return plan->contained ? LOOK_GONE : plan->root_writable ? LOOK_RW : LOOK_RO;
 	if (m->kind == MOUNT_RW || m->kind == MOUNT_PIN)
 		return LOOK_RW;
 	return m->kind == MOUNT_RO ? LOOK_RO : LOOK_GONE;
@@ -315,8 +315,10 @@ static bool is_replaced(const struct plan *plan, const char *path)
 {
 	const struct mount_step *m = step_over(plan, path);
 
-	return m && ((m->kind != MOUNT_HIDE_DIR && m->kind != MOUNT_HIDE_FILE) ||
-		     path_within(path, "/sys"));
+	if (!m)
+		return plan->contained; /* by the image's */
+	return (m->kind != MOUNT_HIDE_DIR && m->kind != MOUNT_HIDE_FILE) ||
+	       path_within(path, "/sys");
 }
 
 /* Read-only because a protected name is there, or a link of such a name points there. */
@@ -337,7 +339,8 @@ static void check_file(const struct plan *plan, const struct policy *p, const st
 
 	if (strcmp(e->path, "/") == 0)
 		return; /* cannot be hidden itself, only what is in it */
-	if (over && strncmp(over->why, "name resolution", 15) == 0)
+	if (over && (strncmp(over->why, "name resolution", 15) == 0 ||
+		     strcmp(over->why, "allowUnixSockets") == 0))
 		return; /* shown although it lies in /run */
 	policy_decide_path(p, ACCESS_READ, e->path, &read);
 	policy_decide_path(p, ACCESS_WRITE, e->path, &write);
@@ -532,12 +535,16 @@ static void compile_case(struct arena *a, const char *name, struct compiled *ret
 	facts.wait_killable = !t->old_signals;
 	facts.no_listener = t->no_broker ? "another sandbox watches the calls" : NULL;
 	facts.private_tmp = "/tmp/ambit-0123456789abcdef";
+	facts.enter = "/usr/libexec/ambit/ambit-enter";
 	in.cwd = t->cwd;
 	in.home = t->home;
 	in.only_text = read_text(a, arena_printf(a, CASES "%s" SETTINGS, name));
 	in.only_len = strlen(in.only_text);
 	if (policy_load(a, &in, &ret->policy, &e) == 0)
 		facts.backend = ret->policy->backend;
+	if (facts.backend == BACKEND_PODMAN || facts.backend == BACKEND_DOCKER)
+		facts.engine =
+			facts.backend == BACKEND_PODMAN ? "/usr/bin/podman" : "/usr/bin/docker";
 	if (e.code || plan_compile(a, ret->policy, &facts, &view, &ret->plan, &e) < 0) {
 		buf_printf(out, "error       %s\n", e.text);
 		return;

@@ -30,6 +30,8 @@
 #include "sandbox/native/native.h"
 #include "sandbox/native/seccomp.h"
 
+#define LAST_LOOK_MS 2000
+
 static void tell(int control, enum init_event_type type, int value)
 {
 	struct init_event event = { .type = (int32_t)type, .value = value };
@@ -70,6 +72,14 @@ static _Noreturn void leave(const struct init *in, int status)
 	_exit(status);
 }
 
+/* The keeper of a container looks at its groups once more, which go with us. */
+static void wait_for_keeper(const struct init *in)
+{
+	struct pollfd gone = { .fd = in->control, .events = POLLIN };
+
+	(void)poll(&gone, 1, LAST_LOOK_MS);
+}
+
 static void obey(const struct init *in, const struct init_order *order)
 {
 	bool all = order->target == INIT_ALL;
@@ -104,8 +114,11 @@ static _Noreturn void serve(const struct init *in)
 			leave(in, 125);
 		if (fds[1].revents) {
 			(void)!read(in->signals, &info, sizeof(info));
-			if (reap(in->command, in->control))
+			if (reap(in->command, in->control)) {
+				if (in->plan->contained)
+					wait_for_keeper(in);
 				leave(in, 0);
+			}
 		}
 		if (fds[2].revents)
 			leave(in, 125); /* nobody is left who answers the command's calls */
@@ -153,7 +166,9 @@ int native_init(const struct plan *plan, const struct sandbox_command *cmd,
 	in.signals = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (in.signals < 0)
 		return error_set(e, errno, "cannot make a signalfd: %s", strerror(errno));
-	if (cmd->own_terminal && (setsid() < 0 || ioctl(cmd->tty, TIOCSCTTY, 0) < 0))
+	/* in a container we lead a session already */
+	if (cmd->own_terminal &&
+	    ((setsid() < 0 && getsid(0) != getpid()) || ioctl(cmd->tty, TIOCSCTTY, 0) < 0))
 		return error_set(e, errno, "cannot make a session for the terminal: %s",
 				 strerror(errno));
 	/* exec makes the command dumpable again; a keeper around us has to see what it does before */

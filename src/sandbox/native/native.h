@@ -27,6 +27,8 @@ enum init_event_type {
 	INIT_STOPPED,
 	INIT_EXITED,
 	INIT_FROZEN, /* an order to stop all was carried out */
+	INIT_OUT_OF_MEMORY, /* a container's: the kernel ended a process */
+	INIT_OUT_OF_PIDS, /* the same: it refused one */
 };
 
 struct init_event {

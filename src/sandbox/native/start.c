@@ -69,7 +69,8 @@ int native_drop_privileges(const struct plan *plan, struct error *e)
 
 	r = sys_join_session_keyring();
 	/* in a sandbox whose filter refuses it, keys cannot be used at all */
-	if (r < 0 && r != -ENOSYS && r != -EDQUOT && !(plan->bare && r == -EPERM))
+	if (r < 0 && r != -ENOSYS && r != -EDQUOT &&
+	    !((plan->bare || plan->contained) && r == -EPERM))
 		return error_set(e, -r, "cannot make a session keyring: %s", strerror(-r));
 	if (setrlimit(RLIMIT_CORE, &no_core) < 0)
 		return error_set(e, errno, "cannot forbid core dumps: %s", strerror(errno));
