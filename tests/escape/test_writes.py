@@ -268,7 +268,7 @@ def test_hostile_temporary_directory(box):
 
 @pytest.mark.parametrize("probe_name", ["stdin-reopen", "stdin-truncate", "stdin-chmod", "stdin-chmod-path",
                                         "stdin-chmod-dev", "stdin-chmod-empty", "stdin-xattr-path",
-                                        "stdin-chmod-race"])
+                                        "stdin-chmod-race", "stdin-chmod-after", "stdin-chmod-swap"])
 @pytest.mark.parametrize("name", ambit_test.whos())
 def test_stdin_is_a_file(name, probe_name, boxes, probe):
     """`ambit run ... < file`: a descriptor for reading is no way to change the file."""

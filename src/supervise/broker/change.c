@@ -30,6 +30,10 @@
 #define SYS_fchmodat2 452
 #endif
 
+#ifndef STATX_MNT_ID_UNIQUE
+#define STATX_MNT_ID_UNIQUE 0x4000u
+#endif
+
 #define XATTR_VALUE_MAX 65536
 #define XATTR_FLAGS (XATTR_CREATE | XATTR_REPLACE)
 
@@ -63,28 +67,59 @@ static bool place_of(const struct broker *b, const char *path, struct place *ret
 	return true;
 }
 
-/* Is the open file on a mount that is not the sandbox's own? */
-static bool is_foreign(const struct broker *b, int file, const char *path)
+/*
+ * Is it on a mount of the sandbox's that was met before? Only where mounts have numbers that are
+ * never used again (Linux 6.8): one that is the sandbox's once is so for ever.
+ */
+static bool is_on_known_mount(const struct broker *b, int file)
 {
+	const struct own_mounts *own = &b->own_mounts;
+	struct statx st;
+
+	if (own->n == 0 ||
+	    statx(file, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_MNT_ID_UNIQUE, &st) < 0 ||
+	    !(st.stx_mask & STATX_MNT_ID_UNIQUE))
+		return false;
+	for (size_t i = 0; i < own->n; i++) {
+		if (own->id[i] == st.stx_mnt_id)
+			return true;
+	}
+	return false;
+}
+
+static void note_mount(struct broker *b, const struct statx *st)
+{
+	struct own_mounts *own = &b->own_mounts;
+
+	if ((st->stx_mask & STATX_MNT_ID_UNIQUE) && !b->plan->bare && own->n < OWN_MOUNTS_MAX)
+		own->id[own->n++] = st->stx_mnt_id;
+}
+
+/* Is the open file on a mount that is not the sandbox's own? */
+static bool is_foreign(struct broker *b, int file, const char *path)
+{
+	const unsigned want = STATX_MNT_ID | STATX_MNT_ID_UNIQUE;
 	_cleanup_fd_ int here = sys_openat2(b->root, path, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0,
 					    SYS_RESOLVE_NO_SYMLINKS);
 	struct statx theirs, ours;
 
-	return here < 0 || statx(file, "", AT_EMPTY_PATH, STATX_MNT_ID, &theirs) < 0 ||
-	       statx(here, "", AT_EMPTY_PATH, STATX_MNT_ID, &ours) < 0 ||
-	       ours.stx_mnt_id != theirs.stx_mnt_id;
+	if (here < 0 || statx(file, "", AT_EMPTY_PATH, want, &theirs) < 0 ||
+	    statx(here, "", AT_EMPTY_PATH, want, &ours) < 0 || ours.stx_mnt_id != theirs.stx_mnt_id)
+		return true;
+	note_mount(b, &ours);
+	return false;
 }
 
 /* May it be changed? What has no name any more is nobody else's. */
 static int judge(const struct call *c, const struct subject *s)
 {
-	const struct broker *b = c->b;
+	struct broker *b = c->b;
 	char path[PATH_MAX];
 	struct place p;
 	struct stat st;
 	int r = 0;
 
-	if (!b->plan->bare && !s->by_number)
+	if (!b->plan->bare && (!s->by_number || is_on_known_mount(b, s->file)))
 		return 0; /* the mounts decide */
 	if (fstat(s->file, &st) < 0)
 		return -errno;
@@ -308,26 +343,34 @@ static int call_times(struct call *c, int dirfd, uint64_t address, uint64_t time
 	return r < 0 ? r : tell(c, &s, change_times(c, &s, times ? both : NULL));
 }
 
+/* On our copy of the descriptor: the kernel refuses one that was opened with O_PATH. */
+static int change_copy(const struct call *c, const struct subject *s)
+{
+	const uint64_t *a = c->args;
+	int nr = c->n->data.nr;
+
+	if (nr == SYS_fchmod)
+		return fchmod(s->file, (mode_t)a[1] & 01777) < 0 ? -errno : 0;
+	if (nr == SYS_fchown)
+		return fchown(s->file, (uid_t)a[1], (gid_t)a[2]) < 0 ? -errno : 0;
+	return change_attribute(c, s, nr == SYS_fsetxattr);
+}
+
 static int call_by_descriptor(struct call *c)
 {
 	_cleanup_subject_ struct subject s = { .file = call_take_fd(c, (int)c->args[0]),
 					       .by_number = true };
-	int r, nr = c->n->data.nr;
+	bool direct = c->n->data.nr == SYS_fchmod || c->n->data.nr == SYS_fchown;
+	int r;
 
 	if (s.file < 0)
 		return s.file;
+	if (direct && !c->b->plan->bare && is_on_known_mount(c->b, s.file))
+		return tell(c, &s, change_copy(c, &s));
 	if (fcntl(s.file, F_GETFL) & O_PATH)
 		return -EBADF;
 	r = judge(c, &s);
-	if (r < 0)
-		return r;
-	if (nr == SYS_fchmod)
-		r = change_mode(c, &s, (mode_t)c->args[1]);
-	else if (nr == SYS_fchown)
-		r = change_owner(c, &s, c->args + 1);
-	else
-		r = change_attribute(c, &s, nr == SYS_fsetxattr);
-	return tell(c, &s, r);
+	return r < 0 ? r : tell(c, &s, change_copy(c, &s));
 }
 
 static int answer_old(struct call *c)

@@ -13,6 +13,7 @@
 #include "supervise/broker/broker.h"
 #include "supervise/broker/guard.h"
 #include "supervise/broker/lockfile.h"
+#include "supervise/broker/place.h"
 
 /* A task that called before (task.c). */
 struct task {
@@ -36,6 +37,14 @@ struct tasks {
 
 void tasks_start(struct tasks *all);
 
+/* Mounts of the sandbox that open files were found on (change.c). */
+#define OWN_MOUNTS_MAX 8
+
+struct own_mounts {
+	uint64_t id[OWN_MOUNTS_MAX];
+	size_t n;
+};
+
 struct broker {
 	const struct policy *policy;
 	const struct plan *plan;
@@ -54,6 +63,7 @@ struct broker {
 	pid_t supervisor;
 	int *bulk; /* the plan's bulk directories as they were at the start, O_PATH */
 	struct tasks tasks;
+	struct own_mounts own_mounts;
 	bool umask_used; /* the command has called umask(2) */
 	mode_t initial_umask, own_umask;
 	struct later *later; /* what was told as running later */
@@ -101,33 +111,6 @@ struct call {
 #define ANSWER_SENT (-4097) /* answered already, or somebody else will */
 #define ANSWER_OTHER (-4098) /* of bare_answer(), broker_change(): not one of their calls */
 
-/*
- * A path of the command, taken apart: the directory that holds the last
- * component, open, with its canonical path.
- */
-struct place {
-	int parent; /* O_PATH */
-	char path[PATH_MAX];
-	char name[NAME_MAX + 1];
-	const char *root; /* the guarded directory it lies in, NULL = not guarded */
-	bool relayed; /* root is a private directory: performed, but nothing is protected */
-	bool slash; /* the path ended in a slash */
-};
-
-#define PLACE_INIT                                                                                 \
-	{                                                                                          \
-		.parent = -1                                                                       \
-	}
-
-#define PLACE_TEXT_MAX (PATH_MAX + NAME_MAX + 2)
-
-void place_done(struct place *p);
-/* The thing itself, O_PATH, without following a link; -1 when it is not there. */
-int place_open(const struct place *p);
-/* The whole path; ret has PLACE_TEXT_MAX bytes. */
-void place_text(const struct place *p, char *ret);
-#define _cleanup_place_ __attribute__((cleanup(place_done)))
-
 /* Memory of the command: 0 or -errno. Strings longer than PATH_MAX are -ENAMETOOLONG. */
 int call_read(const struct call *c, uint64_t address, void *buf, size_t len);
 int call_read_path(const struct call *c, uint64_t address, char *buf);
@@ -136,35 +119,6 @@ int call_read_path(const struct call *c, uint64_t address, char *buf);
 int call_open_base(const struct call *c, int dirfd, const char *path);
 /* The same as text, PATH_MAX bytes; "" when nobody knows. For reports: it may be another by now. */
 void call_base_text(const struct call *c, int dirfd, char *ret);
-
-/*
- * Resolve (dirfd, path) to a place. -errno as the kernel would give it, or ANSWER_CONTINUE
- * when it is better left to the kernel (".", "..", odd things in /proc). `how`: RESOLVE_*
- * of openat2(), for the way to the parent. On failure *ret is as before.
- */
-int call_resolve(const struct call *c, int dirfd, const char *path, uint64_t how,
-		 struct place *ret);
-/* The same for a second path of the call, where the first one may have led to the same place. */
-int call_resolve_second(const struct call *c, int dirfd, const char *path,
-			const struct place *first, int first_dirfd, const char *first_path,
-			struct place *ret);
-/*
- * What to answer when that failed. A missing directory is answered here: another call may make it
- * before the kernel looks, and the command would be told that it has no right to it.
- */
-int call_unresolved(int r, const char *path);
-int place_resolve(const struct broker *b, int base, const char *path, uint64_t how,
-		  struct place *ret);
-/* Text of the symlink that p names, PATH_MAX bytes; -EINVAL when it is none. */
-int place_read_link(const struct place *p, char *ret);
-/* Where the place lies now: after waiting for a lock. */
-int place_refresh(const struct broker *b, struct place *p);
-/* p is, or holds, a bulk directory: the kernel's grant would move along with it. */
-bool place_holds_bulk(const struct broker *b, const struct place *p);
-/* A name that makes, or belongs to, a git directory. */
-bool place_is_special(const struct place *p);
-int fd_path(const struct broker *b, int fd, char *ret); /* canonical path of an open file */
-const char *guarded_root(const struct broker *b, const char *path, bool *ret_relayed);
 
 /* A copy of a descriptor of the command. */
 int call_take_fd(const struct call *c, int fd);

@@ -201,9 +201,16 @@ static int take_from_leader(const struct call *c, const struct task *t, int fd)
 
 static int take_fd_of(const struct call *c, int fd)
 {
-	struct task *t = live_task(c);
+	struct task *t = find_task(c);
 	long r;
 
+	/* known from an earlier call: if it is gone, nothing is taken */
+	if (t && t->pidfd >= 0) {
+		r = syscall(SYS_pidfd_getfd, t->pidfd, fd, 0);
+		if (r >= 0 || errno != ESRCH)
+			return r < 0 ? -errno : (int)r;
+	}
+	t = live_task(c);
 	if (!t)
 		return -ESRCH;
 	if (task_pidfd(c, t) < 0)

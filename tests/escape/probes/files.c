@@ -290,6 +290,67 @@ static int stdin_chmod_race(const struct context *c, char *detail, size_t size)
 	return fstat(0, &st) == 0 && (st.st_mode & 0777) == 0777 ? 0 : -EACCES;
 }
 
+/* An own file whose mode may be changed, in the working directory. */
+static int open_own(void)
+{
+	int fd = open("own", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+
+	if (fd >= 0 && (fchmod(fd, 0640) < 0 || fchmod(fd, 0600) < 0)) {
+		(void)close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+/* Whoever decided that own files may be changed decides about this one next. */
+static int stdin_chmod_after(const struct context *c, char *detail, size_t size)
+{
+	int own = open_own(), copy = dup(0), r;
+
+	(void)c, (void)detail, (void)size;
+	if (own < 0 || copy < 0)
+		return -errno;
+	r = fchmod(copy, 0777) < 0 ? -errno : 0;
+	if (r < 0 && dup2(0, own) == own)
+		r = fchmod(own, 0777) < 0 ? -errno : 0;
+	return r;
+}
+
+static struct {
+	int own, number;
+} swapped;
+
+static void *swap_descriptor(void *arg)
+{
+	for (unsigned i = 0; !flipping_ends; i++) {
+		(void)dup2(i % 2 ? 0 : swapped.own, swapped.number);
+		for (volatile int k = 0; k < 100; k++)
+			;
+	}
+	return arg;
+}
+
+/* The number means the own file when it is looked at, and this one when it is changed. */
+static int stdin_chmod_swap(const struct context *c, char *detail, size_t size)
+{
+	struct stat st;
+	pthread_t thread;
+
+	(void)c, (void)detail, (void)size;
+	swapped.own = open_own();
+	swapped.number = dup(swapped.own);
+	if (swapped.number < 0 || pthread_create(&thread, NULL, swap_descriptor, NULL) != 0)
+		return -EAGAIN;
+	for (int i = 0; i < 20000; i++) {
+		(void)fchmod(swapped.number, 0777);
+		if (fstat(0, &st) == 0 && (st.st_mode & 0777) == 0777)
+			break;
+	}
+	flipping_ends = 1;
+	(void)pthread_join(thread, NULL);
+	return fstat(0, &st) == 0 && (st.st_mode & 0777) == 0777 ? 0 : -EACCES;
+}
+
 static int fd_count(const struct context *c, char *detail, size_t size)
 {
 	DIR *d = opendir("/proc/self/fd");
@@ -537,6 +598,8 @@ static const struct probe table[] = {
 	{ "stdin-chmod-empty", stdin_chmod_empty },
 	{ "stdin-xattr-path", stdin_xattr_path },
 	{ "stdin-chmod-race", stdin_chmod_race },
+	{ "stdin-chmod-after", stdin_chmod_after },
+	{ "stdin-chmod-swap", stdin_chmod_swap },
 	{ "write-outside", write_outside },
 	{ "write-reopen", write_reopen },
 	{ "write-truncate", write_truncate },
