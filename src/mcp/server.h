@@ -112,7 +112,7 @@ struct server {
 	size_t n_calls;
 	struct subscription subscriptions[SERVER_SUBSCRIPTIONS_MAX];
 	struct waiting_list *lists; /* tools/list that wait for the languages */
-	pid_t remains[16]; /* children that are leaving */
+	pid_t remains[16 * SESSION_REMAINS_MAX_]; /* children that are leaving */
 };
 
 /* serve.c */

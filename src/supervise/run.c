@@ -19,6 +19,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -460,6 +461,19 @@ static void end_relay(struct run *run, int r, struct run_result *ret)
 		seslog_end(run->req->log, ret->exit_code);
 }
 
+/*
+ * Processes of ours for which the kernel takes namespaces apart. They run nothing any more, and
+ * the machine's init reaps them; unless it is the program that called us, in a container, which
+ * knows nothing of them.
+ */
+static void leave_remains(const struct run_result *result)
+{
+	for (size_t i = 0; i < SESSION_REMAINS_MAX_ && getppid() == 1; i++) {
+		if (result->remains[i] > 0)
+			(void)waitpid(result->remains[i], NULL, 0);
+	}
+}
+
 static int supervise(struct run *run, const struct run_request *req, const sigset_t *mask,
 		     struct run_result *ret, struct error *e)
 {
@@ -508,6 +522,8 @@ static int supervise(struct run *run, const struct run_request *req, const sigse
 		follow_interrupt(run, ret->signal);
 	take_terminal_back(run);
 	end_relay(run, r, ret);
+	if (r == 0)
+		leave_remains(ret);
 	return r;
 }
 

@@ -217,7 +217,10 @@ static void on_first_call(struct session *s, uint32_t events)
 	if (events & EPOLLIN && start_broker(s) < 0)
 		fail(s);
 	unwatch(s, SOURCE_LISTENER);
-	fd_close(TAKE_FD(s->listener)); /* the broker has its own, or nobody is left to ask */
+	/* the broker has its own, or nobody is left to ask */
+	fd_close(TAKE_FD(s->listener));
+	fd_close(TAKE_FD(s->user_ns));
+	fd_close(TAKE_FD(s->mount_ns));
 }
 
 /* A struct error, or descriptors, or the end. True when there may be more. */
@@ -434,6 +437,8 @@ static void on_event(struct session *s)
 	} else if (event.type == INIT_EXITED) {
 		s->ended = true;
 		s->status = event.value;
+		s->alone = event.alone;
+		s->usage = event.usage;
 		if (s->limits)
 			limits_remember(s->limits);
 	}
@@ -504,7 +509,7 @@ static void look_back(struct session *s)
 				   : "a write was refused, or the last one was too much");
 }
 
-/* Init is gone. It ends right after its last word: hear what is still in the pipes. */
+/* Nobody is left inside but perhaps init, which has said all: hear what is still in the pipes. */
 static void hear_the_rest(struct session *s)
 {
 	while (s->sources[SOURCE_CONTROL] >= 0 && !s->ended)
@@ -572,14 +577,16 @@ bool session_step(struct session *s)
 			break;
 		}
 	}
-	if (gone)
+	if ((gone || s->alone) && !s->over_ms)
 		hear_the_rest(s);
 	tell_unlogged(s);
 	return is_over(s);
 }
 
-static void fill_result(const struct session *s, const struct rusage *usage, struct run_result *ret)
+static void fill_result(const struct session *s, struct run_result *ret)
 {
+	const struct rusage *usage = &s->usage;
+
 	*ret = (struct run_result){
 		.wall_ms = sys_now_ms() - s->started_ms,
 		.cpu_ms = (uint64_t)(usage->ru_utime.tv_sec + usage->ru_stime.tv_sec) * 1000 +
@@ -587,7 +594,7 @@ static void fill_result(const struct session *s, const struct rusage *usage, str
 		.max_rss = (uint64_t)usage->ru_maxrss * 1024,
 		.timed_out = s->limit == LIMIT_TIMEOUT,
 		.limit = s->limit,
-		.remains = { s->broker },
+		.remains = { [SESSION_BROKER] = s->broker },
 	};
 	text_copy(ret->run, sizeof(ret->run), s->journal.run);
 	if (!s->ended) /* init was killed with everything inside */
@@ -609,15 +616,22 @@ static void fill_result(const struct session *s, const struct rusage *usage, str
 					: limits_means(s->limits, &s->req.policy->limits, i);
 }
 
+static void wait_for_init(struct session *s)
+{
+	if (s->child.pid > 0)
+		(void)wait4(s->child.pid, NULL, 0, s->alone ? NULL : &s->usage);
+	s->child.pid = -1;
+}
+
 /* The id of a child that is about to end, or 0. */
 static pid_t release(struct session *s)
 {
 	pid_t guard;
 
-	if (s->child.pid > 0) { /* not waited for: the owner gave up, or the start failed */
-		session_kill(s);
-		(void)wait4(s->child.pid, NULL, 0, NULL);
-	}
+	if (s->child.pid > 0 && !s->alone)
+		session_kill(s); /* the start failed */
+	if (!s->alone || s->limits)
+		wait_for_init(s); /* a group with a member cannot be removed */
 	if (s->plan && s->plan->bare && s->child.init > 0)
 		landlock_remove_private(s->plan); /* init was killed, and its keeper: by a limit */
 	egress_detach(&s->user);
@@ -679,13 +693,13 @@ int session_start(const struct session_request *req, struct session **ret, struc
 
 int session_end(struct session *s, struct run_result *ret, struct error *e)
 {
-	struct rusage usage = { 0 };
-	pid_t guard;
+	pid_t init, guard;
 	int r = 0;
 
-	session_kill(s); /* changes nothing when it is gone */
-	(void)wait4(s->child.pid, NULL, 0, &usage);
-	s->child.pid = -1;
+	if (!s->alone) {
+		session_kill(s); /* changes nothing when it is gone */
+		wait_for_init(s);
+	}
 	if (s->broker > 0 && waitpid(s->broker, NULL, WNOHANG) != 0)
 		s->broker = 0;
 	if (s->failed) {
@@ -693,14 +707,21 @@ int session_end(struct session *s, struct run_result *ret, struct error *e)
 		r = -e->code;
 	} else {
 		report_prune(s->req.report);
-		fill_result(s, &usage, ret);
+		fill_result(s, ret);
 	}
 	journal_end(&s->journal, s->failed ? NULL : ret, s->req.report->n_denied, e);
 	tell_unlogged(s);
+	init = s->limits ? 0 : s->child.pid;
 	guard = release(s);
-	if (r < 0 && guard > 0)
-		(void)waitpid(guard, NULL, 0); /* nobody else will hear of it */
-	else if (r == 0)
-		ret->remains[1] = guard;
+	if (r == 0) {
+		ret->remains[SESSION_INIT] = init;
+		ret->remains[SESSION_GUARD] = guard;
+		return 0;
+	}
+	/* nobody else will hear of them */
+	if (init > 0)
+		(void)waitpid(init, NULL, 0);
+	if (guard > 0)
+		(void)waitpid(guard, NULL, 0);
 	return r;
 }

@@ -81,7 +81,13 @@ struct session_request {
 	void *ctx;
 };
 
-#define SESSION_REMAINS 2
+/* Children of ours that are about to end after a session. */
+enum session_remains {
+	SESSION_INIT, /* alone in its namespaces */
+	SESSION_BROKER, /* with which the mounts go */
+	SESSION_GUARD,
+	SESSION_REMAINS_MAX_
+};
 
 struct run_result {
 	int exit_code; /* what ambit exits with (CONTRACT 4) */
@@ -93,11 +99,8 @@ struct run_result {
 	uint64_t max_rss; /* bytes, of the largest process */
 	struct limits_peak peak; /* of all processes together, as far as it was measured */
 	const char *means[LIMIT_MAX_]; /* by what each limit was held; NULL = not set */
-	/*
-	 * Children of ours that are about to end, 0 = none: the broker, with which the mounts go, and
-	 * the guard. Who lives longer than this session waits for them by their ids, later.
-	 */
-	pid_t remains[SESSION_REMAINS];
+	/* 0 = not. Who lives longer than this session waits for them by their ids, later. */
+	pid_t remains[SESSION_REMAINS_MAX_];
 };
 
 /* Everything the request points to is used until session_end(). */

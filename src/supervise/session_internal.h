@@ -2,6 +2,8 @@
 /* Between session.c and session_start.c only. */
 #pragma once
 
+#include <sys/resource.h>
+
 #include "sandbox/backend.h"
 #include "supervise/broker/broker.h"
 #include "supervise/egress.h"
@@ -40,6 +42,8 @@ struct session {
 	int inquiries; /* the broker's end; the other is the proxy's */
 	bool redirects; /* connections get to the proxy by the broker only */
 	bool ended, failed;
+	bool alone; /* init is all that is left, and leaves */
+	struct rusage usage; /* of all that ran inside, once that is known */
 	int status; /* wait status of the command */
 	struct error failure;
 	uint64_t started_ms, deadline_ms; /* deadline 0 = none */

@@ -39,30 +39,48 @@ static void tell(int control, enum init_event_type type, int value)
 	(void)!send(control, &event, sizeof(event), MSG_NOSIGNAL);
 }
 
-/* Reap everything that is ready. Returns true when the command itself has ended. */
-static bool reap(pid_t command, int control)
-{
-	int status;
-	pid_t pid;
-
-	while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED | __WALL)) > 0) {
-		if (pid != command)
-			continue;
-		if (WIFSTOPPED(status)) {
-			tell(control, INIT_STOPPED, WSTOPSIG(status));
-			continue;
-		}
-		tell(control, INIT_EXITED, status);
-		return true;
-	}
-	return false;
-}
-
 struct init {
 	const struct plan *plan;
 	pid_t command;
 	int control, signals, keeper, lock;
 };
+
+/*
+ * The last word. When nobody else is left, which only a pid namespace of our own can show, the
+ * supervisor need not wait until the kernel has taken the namespaces apart.
+ */
+static void tell_end(const struct init *in, int status, bool childless)
+{
+	struct init_event event = { .type = INIT_EXITED,
+				    .value = status,
+				    .alone = childless && !in->plan->bare && !in->plan->contained };
+
+	if (event.alone)
+		(void)getrusage(RUSAGE_CHILDREN, &event.usage);
+	(void)!send(in->control, &event, sizeof(event), MSG_NOSIGNAL);
+}
+
+/* Reap everything that is ready. Returns true when the command itself has ended. */
+static bool reap(const struct init *in)
+{
+	bool ended = false;
+	int status, last = 0;
+	pid_t pid;
+
+	while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED | __WALL)) > 0) {
+		if (pid != in->command)
+			continue;
+		if (WIFSTOPPED(status)) {
+			tell(in->control, INIT_STOPPED, WSTOPSIG(status));
+			continue;
+		}
+		last = status;
+		ended = true;
+	}
+	if (ended)
+		tell_end(in, last, pid < 0 && errno == ECHILD);
+	return ended;
+}
 
 /* Without a pid namespace the kernel does not do it for us. */
 static _Noreturn void leave(const struct init *in, int status)
@@ -114,7 +132,7 @@ static _Noreturn void serve(const struct init *in)
 			leave(in, 125);
 		if (fds[1].revents) {
 			(void)!read(in->signals, &info, sizeof(info));
-			if (reap(in->command, in->control)) {
+			if (reap(in)) {
 				if (in->plan->contained)
 					wait_for_keeper(in);
 				leave(in, 0);

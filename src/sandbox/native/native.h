@@ -17,6 +17,7 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/resource.h>
 #include <sys/types.h>
 
 #include "base/error.h"
@@ -34,6 +35,9 @@ enum init_event_type {
 struct init_event {
 	int32_t type; /* enum init_event_type */
 	int32_t value; /* signal, or wait status */
+	/* with INIT_EXITED: nobody else is left inside, and this is what they used all together */
+	bool alone;
+	struct rusage usage;
 };
 
 enum init_target {
