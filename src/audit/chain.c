@@ -105,16 +105,28 @@ bool chain_parse(const char *line, size_t len, struct chain_line *ret)
 	return true;
 }
 
+#define DAY_MS (24 * 60 * 60 * 1000LL)
+#define DAYS_PER_ERA 146097 /* 400 years: then the calendar repeats */
+#define DAYS_BEFORE_EPOCH 719468 /* since the 1st of March of the year 0 */
+
+/*
+ * gmtime_r() would read the time zone of the machine first, in each run. Years are taken to begin
+ * in March, so that a leap day is the last of its year.
+ */
 void chain_time(int64_t unix_ms, char ret[CHAIN_TIME_LEN + 1])
 {
-	time_t seconds = (time_t)(unix_ms / 1000);
-	struct tm tm = { 0 };
+	int64_t days = unix_ms / DAY_MS + DAYS_BEFORE_EPOCH;
+	int ms = (int)(unix_ms % DAY_MS), day = (int)(days % DAYS_PER_ERA);
+	/* of 1460 days, 36524 and 146096 the last belongs to the year before */
+	int year = (day - day / 1460 + day / 36524 - day / 146096) / 365;
+	int of_year = day - (365 * year + year / 4 - year / 100);
+	int month = (5 * of_year + 2) / 153; /* five months have 153 days, over and over */
 	char text[96];
 
-	(void)gmtime_r(&seconds, &tm);
-	(void)snprintf(text, sizeof(text), "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ", tm.tm_year + 1900,
-		       tm.tm_mon + 1, tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec,
-		       (int)(unix_ms % 1000));
+	(void)snprintf(text, sizeof(text), "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ",
+		       (int)(days / DAYS_PER_ERA) * 400 + year + (month >= 10),
+		       month < 10 ? month + 3 : month - 9, of_year - (153 * month + 2) / 5 + 1,
+		       ms / 3600000, ms / 60000 % 60, ms / 1000 % 60, ms % 1000);
 	text_copy(ret, CHAIN_TIME_LEN + 1, text);
 }
 

@@ -52,15 +52,15 @@ void *arena_alloc(struct arena *a, size_t size)
 	if (!c || c->size - c->used < need) {
 		size_t room = need > ARENA_CHUNK ? need : ARENA_CHUNK;
 
-		c = calloc(1, sizeof(*c) + room);
+		c = malloc(sizeof(*c) + room);
 		if (!c)
 			abort();
-		c->size = room;
-		c->next = a->head;
+		*c = (struct chunk){ .size = room, .next = a->head };
 		a->head = c;
 	}
 	c->used += need;
-	return c->data + c->used - need;
+	/* here, not the whole chunk at once: pages that are never used cost nothing */
+	return memset(c->data + c->used - need, 0, need);
 }
 
 void *arena_array(struct arena *a, size_t n, size_t size)

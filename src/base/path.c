@@ -144,8 +144,9 @@ static void fill_entry(const struct stat *st, const char *real, struct view_entr
 	ret->real = real;
 	ret->dev = st->st_dev;
 	ret->ino = st->st_ino;
-	/* cheap: most files can be read by everybody */
+	/* cheap: most files can be read by everybody, or are our own */
 	ret->unreadable = !(st->st_mode & S_IROTH) &&
+			  !(st->st_mode & S_IRUSR && st->st_uid == geteuid()) &&
 			  faccessat(AT_FDCWD, real, R_OK, AT_EACCESS) < 0 &&
 			  faccessat(AT_FDCWD, real, X_OK, AT_EACCESS) < 0;
 }

@@ -625,6 +625,13 @@ static void test_time(void **state)
 	assert_string_equal(text, "2026-01-31T12:00:00.123Z");
 	assert_int_equal(chain_time_ms(text), 1769860800123);
 	assert_int_equal(chain_time_ms("2026-01-31T12:00:00.123"), -1);
+	/* each day of 800 years, at another time, is the one that it came from */
+	for (int64_t day = 0; day < 292194; day++) {
+		int64_t ms = day * 86400000 + day * 7919 % 86400000;
+
+		chain_time(ms, text);
+		assert_int_equal(chain_time_ms(text), ms);
+	}
 }
 
 #define world_test(name) cmocka_unit_test_setup_teardown(name, world_up, world_down)
