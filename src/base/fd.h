@@ -47,6 +47,6 @@ int fd_send(int sock, const void *data, size_t len, int fd) NODISCARD;
 ssize_t fd_receive(int sock, void *data, size_t len, int *ret_fd) NODISCARD;
 
 /* The same with several; missing ones are -1. */
-#define FD_SEND_MAX 3
+#define FD_SEND_MAX 6
 int fd_send_many(int sock, const void *data, size_t len, const int *fds, size_t n) NODISCARD;
 ssize_t fd_receive_many(int sock, void *data, size_t len, int *fds, size_t max) NODISCARD;

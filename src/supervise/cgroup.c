@@ -4,11 +4,10 @@
  *
  * Start is what costs: a version 1 group would be entered after a grace period of the kernel, were
  * the process moved from outside, so it moves itself (by `tasks`); and directories and limits
- * are made while the child mounts its file systems.
+ * are made by the guard, while the kernel makes the namespaces of the child.
  */
 #include "supervise/cgroup.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -19,6 +18,7 @@
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -101,36 +101,10 @@ static int make_dir(struct cgroup_dir *d, struct error *e)
 	if (mkdirat(d->parent, d->name, 0755) < 0)
 		return fail(e, -errno, "make", d);
 	d->fd = openat(d->parent, d->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-	/* the lock says that somebody lives: see sweep() */
+	/* the lock says that somebody lives: see cgroup_guard.c */
 	if (d->fd < 0 || flock(d->fd, LOCK_EX | LOCK_NB) < 0)
 		return fail(e, -errno, "hold", d);
 	return 0;
-}
-
-/* Groups of supervisors that were killed together with their guard. */
-static void sweep(const struct cgroup_dir *own)
-{
-	int fd = openat(own->parent, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *list = fd < 0 ? NULL : fdopendir(fd);
-	const struct dirent *entry;
-
-	if (!list) {
-		fd_close(fd);
-		return;
-	}
-	while ((entry = readdir(list))) {
-		_cleanup_fd_ int group = -1;
-
-		if (!text_starts(entry->d_name, CGROUP_NAME_PREFIX) ||
-		    strcmp(entry->d_name, own->name) == 0)
-			continue;
-		group = openat(own->parent, entry->d_name,
-			       O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-		/* with members it cannot be removed: the kernel refuses */
-		if (group >= 0 && flock(group, LOCK_EX | LOCK_NB) == 0)
-			(void)unlinkat(own->parent, entry->d_name, AT_REMOVEDIR);
-	}
-	(void)closedir(list);
 }
 
 static struct cgroup_dir *add_dir(struct cgroup *g, const struct cgroup_place *place)
@@ -213,41 +187,6 @@ static int enable_controllers(struct cgroup *g, struct cgroup_dir *d, struct err
 	return r < 0 ? fail(e, r, "turn on controllers for", d) : 0;
 }
 
-int cgroup_new(const char *root, const struct cgroup_places *places,
-	       const struct cgroup_limits *limits, struct cgroup **ret, struct error *e)
-{
-	struct cgroup *g = calloc(1, sizeof(*g));
-	int r;
-
-	if (!g)
-		abort();
-	*g = (struct cgroup){ .fake = *root, .limits = *limits, .events = -1, .guard_fd = -1 };
-	for (size_t i = 0; i < WATCH_MAX_; i++)
-		g->watched[i] = -1;
-	r = choose_dirs(g, places, e);
-	for (size_t i = 0; i < g->n_dirs && r == 0; i++) {
-		if (g->dirs[i].kind != CGROUP_V2)
-			continue;
-		r = enable_controllers(g, &g->dirs[i], e);
-		if (r == 0)
-			r = make_dir(&g->dirs[i], e);
-	}
-	if (r < 0)
-		(void)cgroup_free(g);
-	else
-		*ret = g;
-	return r;
-}
-
-int cgroup_born_in(const struct cgroup *g)
-{
-	for (size_t i = 0; i < g->n_dirs; i++) {
-		if (g->dirs[i].kind == CGROUP_V2)
-			return g->dirs[i].fd;
-	}
-	return -1;
-}
-
 /* One file of a group and its value. */
 static int set(const struct cgroup *g, const struct cgroup_dir *d, const char *name,
 	       const char *value, struct error *e)
@@ -310,31 +249,6 @@ static int set_limits(const struct cgroup *g, const struct cgroup_dir *d, struct
 	return r;
 }
 
-/* The child may go on; before that, what it is to enter by itself. */
-static int tell_child(const struct cgroup *g, int control, struct error *e)
-{
-	int tasks[SANDBOX_GROUPS_MAX], r = 0;
-	size_t n = 0;
-
-	for (size_t i = 0; i < g->n_dirs && r == 0; i++) {
-		if (g->dirs[i].kind != CGROUP_V1)
-			continue;
-		tasks[n] = openat(g->dirs[i].fd, "tasks", O_WRONLY | O_CLOEXEC);
-		if (tasks[n] < 0)
-			r = fail(e, -errno, "hand out", &g->dirs[i]);
-		else
-			n++;
-	}
-	/* a child that is gone has told why on another way */
-	if (r == 0 && n > 0)
-		(void)!fd_send_many(control, "", 1, tasks, n);
-	else if (r == 0)
-		(void)!send(control, "", 1, MSG_NOSIGNAL);
-	while (n > 0)
-		fd_close(tasks[--n]);
-	return r;
-}
-
 static void watch(struct cgroup *g, size_t which, int fd)
 {
 	struct epoll_event ev = { .events = EPOLLPRI, .data.u64 = which };
@@ -384,32 +298,114 @@ static int start_scope(struct cgroup *g, struct cgroup_dir *d, pid_t child, stru
 	return d->fd < 0 ? fail(e, -errno, "open", d) : 0;
 }
 
-int cgroup_start(struct cgroup *g, pid_t child, int control, struct error *e)
+/* In the guard: what it is to remove it makes, so that nothing can be left behind. */
+static int begin(void *ctx, int *fds, struct error *e)
 {
-	int r = 0;
+	struct cgroup *g = ctx;
+	int r = 0, n = 0;
 
-	/* before the first group is made, so that none can be left behind */
-	if (!g->scope || g->n_dirs > 1)
-		r = cgroup_guard_start(g->dirs, g->n_dirs, &g->guard, &g->guard_fd, e);
 	for (size_t i = 0; i < g->n_dirs && r == 0; i++) {
 		struct cgroup_dir *d = &g->dirs[i];
 
 		if (d->kind == CGROUP_V1)
 			r = make_dir(d, e);
+		if (r == 0 && d->kind != CGROUP_SCOPE)
+			r = set_limits(g, d, e);
+		if (r < 0 || d->kind != CGROUP_V1)
+			continue;
+		fds[n++] = d->fd;
+		fds[n] = openat(d->fd, "tasks", O_WRONLY | O_CLOEXEC);
+		if (fds[n++] < 0)
+			r = fail(e, -errno, "hand out", d);
+	}
+	return r < 0 ? r : n;
+}
+
+int cgroup_new(const char *root, const struct cgroup_places *places,
+	       const struct cgroup_limits *limits, struct cgroup **ret, struct error *e)
+{
+	struct cgroup *g = calloc(1, sizeof(*g));
+	int r;
+
+	if (!g)
+		abort();
+	*g = (struct cgroup){ .fake = *root, .limits = *limits, .events = -1, .guard_fd = -1 };
+	for (size_t i = 0; i < WATCH_MAX_; i++)
+		g->watched[i] = -1;
+	r = choose_dirs(g, places, e);
+	for (size_t i = 0; i < g->n_dirs && r == 0; i++) {
+		if (g->dirs[i].kind != CGROUP_V2)
+			continue;
+		r = enable_controllers(g, &g->dirs[i], e);
 		if (r == 0)
-			r = d->kind == CGROUP_SCOPE ? start_scope(g, d, child, e)
-						    : set_limits(g, d, e);
+			r = make_dir(&g->dirs[i], e);
 	}
-	if (r == 0)
-		r = tell_child(g, control, e);
+	if (r == 0 && (!g->scope || g->n_dirs > 1))
+		r = cgroup_guard_start(g->dirs, g->n_dirs, begin, g, &g->guard, &g->guard_fd, e);
 	if (r < 0)
-		return r;
-	start_watching(g);
+		(void)cgroup_free(g);
+	else
+		*ret = g;
+	return r;
+}
+
+int cgroup_born_in(const struct cgroup *g)
+{
 	for (size_t i = 0; i < g->n_dirs; i++) {
-		if (g->dirs[i].kind != CGROUP_SCOPE)
-			sweep(&g->dirs[i]);
+		if (g->dirs[i].kind == CGROUP_V2)
+			return g->dirs[i].fd;
 	}
-	return 0;
+	return -1;
+}
+
+/* The child may go on; with it goes what it is to enter by itself. One that is gone has told why. */
+static void tell_child(int control, const int *tasks, size_t n)
+{
+	if (n > 0)
+		(void)!fd_send_many(control, "", 1, tasks, n);
+	else
+		(void)!send(control, "", 1, MSG_NOSIGNAL);
+}
+
+/* What the guard has made. */
+static int take_groups(struct cgroup *g, int tasks[SANDBOX_GROUPS_MAX], size_t *ret_n,
+		       struct error *e)
+{
+	int fds[CGROUP_GUARD_FDS_MAX];
+	size_t n = 0;
+	int r = cgroup_guard_wait(g->guard_fd, fds, e);
+
+	for (size_t i = 0; i < g->n_dirs && r == 0; i++) {
+		if (g->dirs[i].kind != CGROUP_V1)
+			continue;
+		g->dirs[i].fd = fds[2 * n];
+		tasks[n] = fds[2 * n + 1];
+		if (tasks[n++] < 0)
+			r = fail(e, -EMFILE, "take", &g->dirs[i]);
+	}
+	*ret_n = n;
+	return r;
+}
+
+int cgroup_start(struct cgroup *g, const struct sandbox_child *child, struct error *e)
+{
+	int tasks[SANDBOX_GROUPS_MAX], r = 0;
+	size_t n = 0;
+
+	for (size_t i = 0; i < g->n_dirs && r == 0; i++) {
+		if (g->dirs[i].kind == CGROUP_SCOPE)
+			r = start_scope(g, &g->dirs[i], child->init, e);
+	}
+	if (r == 0 && g->guard > 0)
+		r = take_groups(g, tasks, &n, e);
+	if (r == 0) {
+		tell_child(child->control, tasks, n);
+		cgroup_guard_watch(g->guard_fd, child->pidfd);
+		start_watching(g);
+	}
+	while (n > 0)
+		fd_close(tasks[--n]);
+	return r;
 }
 
 int cgroup_fd(const struct cgroup *g)
@@ -472,26 +468,24 @@ static void remove_dir(const struct cgroup_dir *d)
 	}
 }
 
-void cgroup_over(struct cgroup *g)
-{
-	fd_close(TAKE_FD(g->guard_fd));
-}
-
 pid_t cgroup_free(struct cgroup *g)
 {
 	pid_t guard;
 
 	if (!g)
 		return 0;
-	guard = g->guard;
 	for (size_t i = 0; i < WATCH_MAX_; i++)
 		fd_close(g->watched[i]);
 	fd_close(g->events);
-	fd_close(g->guard_fd); /* wakes it: who comes first removes the groups */
+	/* it was never started, or somebody has killed it */
+	if (g->guard > 0 && waitpid(g->guard, NULL, WNOHANG) != 0)
+		g->guard = 0;
+	guard = g->guard;
+	fd_close(g->guard_fd); /* wakes it */
 	for (size_t i = 0; i < g->n_dirs; i++) {
 		struct cgroup_dir *d = &g->dirs[i];
 
-		if (d->fd >= 0 && d->kind != CGROUP_SCOPE)
+		if (d->fd >= 0 && d->kind != CGROUP_SCOPE && !guard)
 			remove_dir(d);
 		fd_close(d->fd);
 		fd_close(d->parent);

@@ -7,9 +7,9 @@
  * born; where the subtree is not ours, a transient scope of systemd (cgroup_scope.c).
  * Version 1: one group per hierarchy, which init enters by itself.
  *
- * A group is removed when its run ends. Should the supervisor be killed, a small process that
- * waits for just that removes it (cgroup_guard.c); should that one be killed too, the next
- * run finds the empty group, sees that nobody holds its lock any more, and removes it.
+ * A group is removed when its run ends, by a small process that waits for the end of the
+ * supervisor, whichever way it comes (cgroup_guard.c); should that one be killed, the next run
+ * finds the empty group, sees that nobody holds its lock any more, and removes it.
  */
 #pragma once
 
@@ -19,6 +19,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "sandbox/backend.h"
 
 enum cgroup_controller { CGROUP_MEMORY, CGROUP_PIDS, CGROUP_CPU, CGROUP_CONTROLLER_MAX_ };
 
@@ -58,18 +59,19 @@ struct cgroup_limits {
 struct cgroup;
 
 /*
- * Names for the groups that the limits need; nothing is made yet, but for a version 2 group of our
- * own, whose directory is needed to be born in. All limits that are set have a place.
+ * The groups that the limits need: the guard, a child of ours, begins to make them; only a version 2
+ * group, whose directory is needed to be born in, is there at once. All limits that are set have a
+ * place.
  */
 int cgroup_new(const char *root, const struct cgroup_places *places,
 	       const struct cgroup_limits *limits, struct cgroup **ret, struct error *e) NODISCARD;
 /* Directory for CLONE_INTO_CGROUP, or -1. */
 int cgroup_born_in(const struct cgroup *g);
 /*
- * While the child sets itself up: makes the groups, sets the limits, and tells the child, over
+ * While the child sets itself up: the groups and limits stand, and the child is told, over
  * `control`, what to enter and that it may go on.
  */
-int cgroup_start(struct cgroup *g, pid_t child, int control, struct error *e) NODISCARD;
+int cgroup_start(struct cgroup *g, const struct sandbox_child *child, struct error *e) NODISCARD;
 /* An epoll descriptor, readable when a limit was hit; -1 = none, look now and then. */
 int cgroup_fd(const struct cgroup *g);
 /* The kernel killed somebody for memory; refused a fork. Counted since the start. */
@@ -78,7 +80,8 @@ uint64_t cgroup_fork_refusals(const struct cgroup *g);
 /* Now, and the most so far; 0 = not known. */
 uint64_t cgroup_memory_peak(const struct cgroup *g);
 uint64_t cgroup_pids_peak(const struct cgroup *g);
-/* Init is gone: the guard begins to remove the groups while we tidy up. */
-void cgroup_over(struct cgroup *g);
-/* Every process must be gone. NULL is fine. The guard, about to end, to wait for; or 0. */
+/*
+ * Every process but init must be gone, and init be leaving. NULL is fine. The guard, about to
+ * remove the groups and to end, to wait for; or 0.
+ */
 pid_t cgroup_free(struct cgroup *g);

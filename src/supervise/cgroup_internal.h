@@ -22,9 +22,20 @@ int cgroup_write(int dir, const char *name, const char *value, bool fake) NODISC
 /* The number after `key` in dir/name ("" = the file is just a number); 0 when there is none. */
 uint64_t cgroup_read(int dir, const char *name, const char *key);
 
-/* Removes the directories when this process is gone; the descriptor keeps it waiting. */
-int cgroup_guard_start(const struct cgroup_dir *dirs, size_t n, pid_t *ret_pid, int *ret_fd,
-		       struct error *e) NODISCARD;
+#define CGROUP_GUARD_FDS_MAX (2 * CGROUP_CONTROLLER_MAX_)
+
+/* Makes the groups; gives descriptors for the supervisor, and how many. */
+typedef int cgroup_begin(void *ctx, int fds[CGROUP_GUARD_FDS_MAX], struct error *e);
+
+/*
+ * Begins, and removes the directories when this process is gone; the descriptor keeps it waiting.
+ * The first word from there is what it began with: descriptors (-1 where there is none) or an error.
+ */
+int cgroup_guard_start(struct cgroup_dir *dirs, size_t n, cgroup_begin *begin, void *ctx,
+		       pid_t *ret_pid, int *ret_fd, struct error *e) NODISCARD;
+int cgroup_guard_wait(int fd, int ret[CGROUP_GUARD_FDS_MAX], struct error *e) NODISCARD;
+/* The pidfd of init: when that is gone the groups are empty. */
+void cgroup_guard_watch(int fd, int init);
 
 /*
  * A transient scope of systemd around `child`, with the limits. ret gets the path of

@@ -272,7 +272,7 @@ static int do_without_scope(struct limits *l, int control, struct error *e)
 int limits_start(struct limits *l, const struct plan *plan, const struct sandbox_child *child,
 		 struct error *e)
 {
-	int r = l->cgroup ? cgroup_start(l->cgroup, child->init, child->control, e) : 0;
+	int r = l->cgroup ? cgroup_start(l->cgroup, child, e) : 0;
 
 	if (r < 0)
 		r = do_without_scope(l, child->control, e);
@@ -437,8 +437,6 @@ int limits_look_last(struct limits *l, int status)
 
 	l->next_ms = 0;
 	read_peaks(l);
-	if (l->cgroup)
-		cgroup_over(l->cgroup);
 	if (hit >= 0 || !l->set->disk || l->source.scratch < 0)
 		return hit;
 	usage_look_at_files(&l->source, &u);

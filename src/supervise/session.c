@@ -630,8 +630,8 @@ static pid_t release(struct session *s)
 
 	if (s->child.pid > 0 && !s->alone)
 		session_kill(s); /* the start failed */
-	if (!s->alone || s->limits)
-		wait_for_init(s); /* a group with a member cannot be removed */
+	if (!s->alone)
+		wait_for_init(s);
 	if (s->plan && s->plan->bare && s->child.init > 0)
 		landlock_remove_private(s->plan); /* init was killed, and its keeper: by a limit */
 	egress_detach(&s->user);
@@ -711,7 +711,7 @@ int session_end(struct session *s, struct run_result *ret, struct error *e)
 	}
 	journal_end(&s->journal, s->failed ? NULL : ret, s->req.report->n_denied, e);
 	tell_unlogged(s);
-	init = s->limits ? 0 : s->child.pid;
+	init = s->child.pid;
 	guard = release(s);
 	if (r == 0) {
 		ret->remains[SESSION_INIT] = init;

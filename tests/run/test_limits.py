@@ -335,7 +335,7 @@ def test_no_group_is_left(box, options):
     for command in (["true"], ["/bin/sh", "-c", "kill -9 $$"], ["no-such-command"]):
         with box.start(*command, options=options) as child:
             child.process.wait()
-            assert not groups(child.process.pid)
+            assert wait_until(lambda: not groups(child.process.pid), 5)
 
 
 def test_no_group_is_left_after_kill(box):
@@ -375,7 +375,7 @@ def test_left_over_groups_are_swept(rooted):
         assert own and all(map(os.path.isdir, own))  # the living one's is not touched
         living.process.terminate()
         living.wait()
-    assert not any(map(os.path.isdir, own))
+    assert wait_until(lambda: not any(map(os.path.isdir, own)), 5)
 
 
 def test_settings_file(box):

@@ -3,6 +3,7 @@
  * Where groups are looked for and what is written to them, on trees of plain files: version 1,
  * version 2 in all the situations in which a process can find itself, and none at all.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -243,6 +244,15 @@ static void assert_file(int dir, const char *name, const char *expected)
 	assert_string_equal(text, expected);
 }
 
+/* As after the start of a child that is us. */
+static void start(struct cgroup *g, int control)
+{
+	const struct sandbox_child child = { .init = getpid(), .control = control, .pidfd = -1 };
+	struct error e = { 0 };
+
+	assert_int_equal(cgroup_start(g, &child, &e), 0);
+}
+
 static void test_limits_are_written(void **state)
 {
 	const struct cgroup_limits limits = { .memory = 64 << 20, .pids = 20, .cpu = 1.5 };
@@ -260,7 +270,7 @@ static void test_limits_are_written(void **state)
 	dir = cgroup_born_in(g);
 	assert_true(dir >= 0);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
-	assert_int_equal(cgroup_start(g, getpid(), pair[0], &e), 0);
+	start(g, pair[0]);
 	assert_file(dir, "memory.max", "67108864");
 	assert_file(dir, "memory.swap.max", "0");
 	assert_file(dir, "memory.oom.group", "1");
@@ -270,6 +280,31 @@ static void test_limits_are_written(void **state)
 	/* the child may go on, with nothing to enter */
 	assert_int_equal(recv(pair[1], &word, 1, MSG_DONTWAIT), 1);
 	make(arena_printf(arena, "/sys/fs/cgroup/%s", "x"), "");
+	fd_close(pair[0]);
+	fd_close(pair[1]);
+	(void)waitpid(cgroup_free(g), NULL, 0);
+}
+
+/* What the guard cannot do is told as our own failure, and the child not sent on. */
+static void test_failure_is_told(void **state)
+{
+	const struct cgroup_limits limits = { .pids = 5 };
+	const char *parent = arena_printf(arena, "%s/gone", root);
+	const struct cgroup_places places = { .by[CGROUP_PIDS] = { CGROUP_V1, .parent = parent } };
+	struct sandbox_child child = { .init = getpid(), .pidfd = -1 };
+	struct cgroup *g = NULL;
+	struct error e = { 0 };
+	int pair[2];
+	char word;
+
+	(void)state;
+	make(arena_strdup(arena, "/gone/pids.max/x"), "");
+	assert_int_equal(cgroup_new(root, &places, &limits, &g, &e), 0);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+	child.control = pair[0];
+	assert_true(cgroup_start(g, &child, &e) < 0);
+	assert_non_null(strstr(e.text, "cannot "));
+	assert_int_equal(recv(pair[1], &word, 1, MSG_DONTWAIT), -1);
 	fd_close(pair[0]);
 	fd_close(pair[1]);
 	(void)waitpid(cgroup_free(g), NULL, 0);
@@ -300,7 +335,7 @@ static void test_events_are_read(void **state)
 	make(arena_printf(arena, "%s/memory.peak", name + strlen(root)), "1048576\n");
 	make(arena_printf(arena, "%s/pids.peak", name + strlen(root)), "6\n");
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
-	assert_int_equal(cgroup_start(g, getpid(), pair[0], &e), 0);
+	start(g, pair[0]);
 	assert_int_equal(cgroup_memory_kills(g), 2);
 	assert_int_equal(cgroup_fork_refusals(g), 7);
 	assert_int_equal(cgroup_memory_peak(g), 1048576);
@@ -386,6 +421,7 @@ int main(void)
 		TREE_TEST(test_top),
 		TREE_TEST(test_nothing),
 		TREE_TEST(test_limits_are_written),
+		TREE_TEST(test_failure_is_told),
 		TREE_TEST(test_events_are_read),
 		TREE_TEST(test_choice),
 		TREE_TEST(test_values_as_text),
