@@ -14,11 +14,12 @@
 #include <string.h>
 
 #include "policy/schema.h"
+#include "sandbox/bwrap/bwrap.h"
 #include "sandbox/container/container.h"
 #include "sandbox/landlock/landlock.h"
 #include "sandbox/native/native.h"
 
-const struct backend *const backends_table[] = { &backend_native, &backend_landlock,
+const struct backend *const backends_table[] = { &backend_native, &backend_bwrap, &backend_landlock,
 						 &backend_podman, &backend_docker };
 const size_t backends_count = ARRAY_LEN(backends_table);
 
@@ -144,11 +145,11 @@ static int choose_named(struct arena *a, const struct policy *p, struct plan_fac
 			      origin_text(a, &p->value_origin[setting_find("backend")]));
 	d->backend = backend_find(p->backend);
 	if (!d->backend)
-		return error_set(
-			e, ENOTSUP,
-			"this version has no backend %s; there are native, landlock, podman, "
-			"docker and none",
-			name);
+		return error_set(e, ENOTSUP,
+				 "this version has no backend %s; there are native, bwrap, "
+				 "landlock, podman, "
+				 "docker and none",
+				 name);
 	facts->backend = p->backend;
 	if (p->backend == BACKEND_PODMAN || p->backend == BACKEND_DOCKER)
 		choose_container(a, facts, d);
@@ -184,6 +185,28 @@ static const struct property *first_missing(const struct properties *props)
 	return NULL;
 }
 
+static void tell_weaker_proc(struct arena *a, const struct plan_facts *facts,
+			     struct backend_decision *d)
+{
+	if (facts->weaker_proc)
+		tell(a, d,
+		     "not enforced: processes: /proc is the container's, its processes can be seen "
+		     "(enableWeakerNestedSandbox)");
+}
+
+/* Where we may make no namespaces, bwrap may still: an AppArmor profile can be for it alone. */
+static bool can_use_bwrap(struct arena *a, const struct policy *p, struct plan_facts *facts)
+{
+	struct plan_facts here = *facts;
+	struct properties props;
+	struct error e;
+
+	landlock_gather(&here);
+	if (here.nested || bwrap_probe(a, &props, &e) < 0)
+		return false;
+	return is_complete(p, &props, facts);
+}
+
 /* Namespaces cannot be had: inside another sandbox, or as the second best, or not at all. */
 static int choose_without(struct arena *a, const struct policy *p, const char *because,
 			  struct plan_facts *facts, struct backend_decision *d, struct error *e)
@@ -191,8 +214,16 @@ static int choose_without(struct arena *a, const struct policy *p, const char *b
 	struct backend_decision less = { 0 };
 	struct error why = { 0 };
 	struct properties props;
-	int r = choose_landlock(a, p, facts, &less, &why);
+	int r;
 
+	if (can_use_bwrap(a, p, facts)) {
+		facts->backend = BACKEND_BWRAP;
+		d->backend = &backend_bwrap;
+		d->why = arena_printf(a, "bwrap may make namespaces here; %s", because);
+		tell_weaker_proc(a, facts, d);
+		return 0;
+	}
+	r = choose_landlock(a, p, facts, &less, &why);
 	if (facts->nested && r == 0) {
 		*d = less;
 		d->why = "inside another sandbox, whose rules hold as well";
@@ -233,10 +264,7 @@ static int choose_best(struct arena *a, const struct policy *p, const struct err
 		return r;
 	if (is_complete(p, &props, facts)) {
 		d->why = "the strongest, and it works here";
-		if (facts->weaker_proc)
-			tell(a, d,
-			     "not enforced: processes: /proc is the container's, its processes "
-			     "can be seen (enableWeakerNestedSandbox)");
+		tell_weaker_proc(a, facts, d);
 		return 0;
 	}
 	missing = first_missing(&props);

@@ -100,7 +100,7 @@ struct backend {
 		     struct sandbox_child *ret, struct error *e);
 };
 
-extern const struct backend backend_native, backend_landlock;
+extern const struct backend backend_native, backend_bwrap, backend_landlock;
 
 /* All that this build has, the strongest first. */
 extern const struct backend *const backends_table[];

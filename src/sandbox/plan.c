@@ -26,6 +26,7 @@
 
 #include "policy/match_path.h"
 #include "sandbox/backend.h"
+#include "sandbox/bwrap/bwrap.h"
 #include "sandbox/container/container.h"
 #include "sandbox/landlock/landlock.h"
 #include "sandbox/plan_points.h"
@@ -491,7 +492,10 @@ int plan_compile(struct arena *a, const struct policy *p, const struct plan_fact
 			plan->egress);
 	if (plan->bare && plan->new_net && plan->broker)
 		ask_names_by_tcp(&c);
-	r = plan->bare ? landlock_compile(&c) : plan->contained ? container_compile(&c) : 0;
+	r = plan->bare                       ? landlock_compile(&c)
+	    : plan->contained                ? container_compile(&c)
+	    : plan->backend == BACKEND_BWRAP ? bwrap_compile(&c)
+					     : 0;
 	if (r < 0)
 		return r;
 	*ret = plan;

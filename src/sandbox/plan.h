@@ -144,6 +144,10 @@ struct plan {
 	size_t n_grants;
 	const char *private_tmp; /* made at the start, removed at the end; NULL = none */
 
+	/* Backend bwrap only: its arguments. */
+	const char **bwrap;
+	size_t n_bwrap;
+
 	struct text_rules notes; /* what the user should know, one line each */
 };
 

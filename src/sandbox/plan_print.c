@@ -121,6 +121,19 @@ static void print_engine(const struct plan *plan, struct buf *out)
 	}
 }
 
+/* Its arguments, an option on each line. */
+static void print_bwrap(const struct plan *plan, struct buf *out)
+{
+	if (plan->n_bwrap)
+		buf_puts(out, "bwrap");
+	for (size_t i = 0; i < plan->n_bwrap; i++) {
+		buf_puts(out, strncmp(plan->bwrap[i], "--", 2) == 0 ? "\n  " : " ");
+		text_append_safe(out, plan->bwrap[i]);
+	}
+	if (plan->n_bwrap)
+		buf_puts(out, "\n  -- ambit-init\n");
+}
+
 void plan_print(const struct plan *plan, struct buf *out)
 {
 	if (plan->bare)
@@ -128,8 +141,9 @@ void plan_print(const struct plan *plan, struct buf *out)
 	else if (plan->contained)
 		buf_printf(out, "namespaces  of a container (backend %s)\n", plan->engine->name);
 	else
-		buf_printf(out, "namespaces  user mount pid ipc uts cgroup%s\n",
-			   plan->new_net ? " net" : "");
+		buf_printf(out, "namespaces  user mount pid ipc uts cgroup%s%s\n",
+			   plan->new_net ? " net" : "",
+			   plan->backend == BACKEND_BWRAP ? " (by bwrap)" : "");
 	buf_printf(out, "network     %s\n", network_text(plan));
 	print_ports(plan, out);
 	print_sockets(plan, out);
@@ -159,6 +173,7 @@ void plan_print(const struct plan *plan, struct buf *out)
 	}
 	buf_putc(out, '\n');
 	print_engine(plan, out);
+	print_bwrap(plan, out);
 	for (size_t i = 0; i < plan->notes.n; i++) {
 		buf_puts(out, "note        ");
 		text_append_safe(out, plan->notes.v[i].text);
@@ -232,6 +247,13 @@ void plan_print_json(const struct plan *plan, struct buf *out)
 	for (size_t i = 0; i < plan->n_writable; i++)
 		json_string(&j, plan->writable[i]);
 	json_end_array(&j);
+	if (plan->n_bwrap) {
+		json_key(&j, "bwrap");
+		json_begin_array(&j);
+		for (size_t i = 0; i < plan->n_bwrap; i++)
+			json_string(&j, plan->bwrap[i]);
+		json_end_array(&j);
+	}
 	json_key(&j, "environment");
 	json_begin_array(&j);
 	for (char **v = plan->env; *v; v++)

@@ -305,6 +305,16 @@ int limits_take(struct limits *l, int *fds)
 	return 0;
 }
 
+int limits_take_private(struct limits *l, int fd)
+{
+	struct usage_source *s = &l->source;
+
+	if (s->n_more == ARRAY_LEN(s->more))
+		return -E2BIG;
+	s->more[s->n_more++] = fd;
+	return 0;
+}
+
 bool limits_is_sampling(const struct limits *l)
 {
 	return l->sampling;

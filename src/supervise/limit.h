@@ -63,6 +63,8 @@ int limits_start(struct limits *l, const struct plan *plan, const struct sandbox
 		 struct error *e) NODISCARD;
 /* The descriptors from inside (enum native_usage); those that are kept become -1. 0 or -errno. */
 int limits_take(struct limits *l, int *fds) NODISCARD;
+/* One of several private file systems, before the others; it is kept. 0 or -errno. */
+int limits_take_private(struct limits *l, int fd) NODISCARD;
 /* Where the broker counts what it performed, in shared memory; NULL = nobody asks. */
 uint64_t *limits_performed(struct limits *l);
 

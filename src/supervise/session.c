@@ -211,6 +211,17 @@ static int take_usage(struct session *s, int *fds)
 		     : 0;
 }
 
+static int take_private(struct session *s, int *fd)
+{
+	int r = s->limits ? limits_take_private(s->limits, *fd) : -EINVAL;
+
+	if (r == 0)
+		*fd = -1;
+	return r < 0 ? error_set(&s->failure, -r, "cannot measure what the command uses: %s",
+				 strerror(-r))
+		     : 0;
+}
+
 /* The broker is started when it is first needed: many commands write nothing. */
 static void on_first_call(struct session *s, uint32_t events)
 {
@@ -242,6 +253,7 @@ static bool on_error(struct session *s)
 	}
 	r = n == sizeof(struct egress_message) ? take_listener(s, fds[0])
 	    : n == NATIVE_USAGE_LEN            ? take_usage(s, fds)
+	    : n == NATIVE_PRIVATE_LEN          ? take_private(s, &fds[0])
 					       : take_broker(s, fds);
 	if (r < 0)
 		fail(s);

@@ -116,15 +116,23 @@ static uint64_t shm_bytes(int fd)
 	return sum;
 }
 
-void usage_look_at_files(const struct usage_source *s, struct usage *ret)
+static void look_at_scratch(int fd, struct usage *ret)
 {
 	struct statvfs st;
 
-	ret->shm = shm_bytes(s->shm);
-	if (s->scratch < 0 || fstatvfs(s->scratch, &st) < 0)
+	if (fd < 0 || fstatvfs(fd, &st) < 0)
 		return;
-	ret->scratch = (uint64_t)(st.f_blocks - st.f_bfree) * st.f_frsize;
-	ret->scratch_files = (uint64_t)(st.f_files - st.f_ffree);
+	ret->scratch += (uint64_t)(st.f_blocks - st.f_bfree) * st.f_frsize;
+	ret->scratch_files += (uint64_t)(st.f_files - st.f_ffree);
+}
+
+void usage_look_at_files(const struct usage_source *s, struct usage *ret)
+{
+	ret->shm = shm_bytes(s->shm);
+	ret->scratch = ret->scratch_files = 0;
+	look_at_scratch(s->scratch, ret);
+	for (size_t i = 0; i < s->n_more; i++)
+		look_at_scratch(s->more[i], ret);
 }
 
 void usage_look(const struct usage_source *s, bool io, struct usage *ret)
@@ -229,6 +237,8 @@ void usage_end(struct usage_source *s)
 		(void)closedir(s->proc);
 	fd_close(s->shm);
 	fd_close(s->scratch);
+	for (size_t i = 0; i < s->n_more; i++)
+		fd_close(s->more[i]);
 	for (size_t i = 0; i < s->n_disks; i++)
 		fd_close(s->disks[i].fd);
 }

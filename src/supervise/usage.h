@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "sandbox/native/native.h"
 #include "sandbox/plan.h"
 
 #define USAGE_DISKS_MAX 16
@@ -24,6 +25,8 @@ struct usage_disk {
 struct usage_source {
 	DIR *proc; /* NULL = not handed out yet */
 	int shm, scratch;
+	int more[NATIVE_PRIVATE_MAX]; /* where there are several */
+	size_t n_more;
 	struct usage_disk disks[USAGE_DISKS_MAX];
 	size_t n_disks;
 };

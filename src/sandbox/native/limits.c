@@ -34,6 +34,32 @@ int native_limits_begin(const struct sandbox_limits *l, struct error *e)
 	return r < 0 ? error_set(e, -r, "/proc/self/oom_score_adj: %s", strerror(-r)) : 0;
 }
 
+/* bwrap makes each private directory a file system; /dev is the one that is always there. */
+static int hand_out_private(const struct plan *plan, int sock, struct error *e)
+{
+	const char word[NATIVE_PRIVATE_LEN] = { 0 };
+	size_t n = 0;
+
+	for (size_t i = 0; plan->backend == BACKEND_BWRAP && i < plan->n_mounts; i++) {
+		const struct mount_step *m = &plan->mounts[i];
+		_cleanup_fd_ int fd = -1;
+		int r;
+
+		if (m->kind != MOUNT_PRIVATE)
+			continue;
+		if (n++ == NATIVE_PRIVATE_MAX)
+			return error_set(e, E2BIG,
+					 "more than %d private directories cannot be measured, as "
+					 "the limits need here",
+					 NATIVE_PRIVATE_MAX);
+		fd = open(m->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+		r = fd < 0 ? -errno : fd_send(sock, word, sizeof(word), fd);
+		if (r < 0)
+			return error_set(e, -r, "cannot hand out %s: %s", m->path, strerror(-r));
+	}
+	return 0;
+}
+
 /* What shows the supervisor how much is used: opened here, because only here it means us. */
 static int hand_out(int sock, struct error *e)
 {
@@ -123,6 +149,8 @@ int native_limits_enter(const struct plan *plan, const struct sandbox_limits *l,
 	if (!l)
 		return 0;
 	if (l->measured)
+		r = hand_out_private(plan, errors, e);
+	if (r == 0 && l->measured)
 		r = hand_out(errors, e);
 	if (r == 0 && l->groups)
 		r = enter_groups(plan, control, e);

@@ -236,15 +236,7 @@ static int step_dev(struct executor *x, size_t i)
  */
 static int step_proc(struct executor *x, size_t i)
 {
-	/* names of keys that are shared with the host; pages of the whole machine */
-	static const struct {
-		const char *path;
-		bool root_only;
-	} secrets[] = { { "/proc/keys", false },       { "/proc/timer_list", true },
-			{ "/proc/vmallocinfo", true }, { "/proc/slabinfo", true },
-			{ "/proc/kpagecount", true },  { "/proc/kpageflags", true },
-			{ "/proc/kpagecgroup", true } };
-	const char *path = x->plan->mounts[i].path;
+	const char *path = x->plan->mounts[i].path, *secret;
 	_cleanup_fd_ int none = -1;
 	char from[32];
 
@@ -264,11 +256,9 @@ static int step_proc(struct executor *x, size_t i)
 	none = openat(x->scratch, "kernel", O_PATH | O_CLOEXEC);
 	(void)snprintf(from, sizeof(from), "/proc/self/fd/%d", none);
 	/* by path: only the kernel makes names in a fresh /proc */
-	for (size_t k = 0; k < ARRAY_LEN(secrets); k++) {
-		if (secrets[k].root_only && x->plan->uid != 0)
-			continue;
-		if (mount(from, secrets[k].path, NULL, MS_BIND, NULL) < 0 && errno != ENOENT)
-			return fail(x, -errno, "cannot hide", secrets[k].path);
+	for (size_t k = 0; (secret = native_proc_secret(x->plan, k)); k++) {
+		if (mount(from, secret, NULL, MS_BIND, NULL) < 0 && errno != ENOENT)
+			return fail(x, -errno, "cannot hide", secret);
 	}
 	return 0;
 }
@@ -359,10 +349,12 @@ static int grab_all(struct executor *x)
 static int seal_root(struct executor *x)
 {
 	uint64_t set = ATTR_PLAIN | (x->plan->root_writable ? 0 : SYS_MOUNT_RDONLY);
+	/* never the kernel's own files; a fresh /proc will cover this one, if it can be had */
+	static const char *const knobs[] = { "/sys", "/proc" };
 	int r = sys_mount_setattr(AT_FDCWD, "/", SYS_AT_RECURSIVE, set, 0, MS_PRIVATE);
 
-	if (r == 0 && x->plan->root_writable) {
-		r = sys_mount_setattr(AT_FDCWD, "/sys", SYS_AT_RECURSIVE, SYS_MOUNT_RDONLY, 0, 0);
+	for (size_t i = 0; i < ARRAY_LEN(knobs) && r == 0 && x->plan->root_writable; i++) {
+		r = sys_mount_setattr(AT_FDCWD, knobs[i], SYS_AT_RECURSIVE, SYS_MOUNT_RDONLY, 0, 0);
 		if (r == -ENOENT)
 			r = 0;
 	}

@@ -71,6 +71,9 @@ enum native_usage {
 	NATIVE_USAGE_MAX_,
 };
 #define NATIVE_USAGE_LEN 2
+/* And before those, where private directories are file systems of their own: each, O_PATH. */
+#define NATIVE_PRIVATE_LEN 3
+#define NATIVE_PRIVATE_MAX 16
 
 /* What init has; all but control, keeper and lock are gone when the command runs. */
 struct init_sockets {
@@ -82,6 +85,8 @@ struct init_sockets {
 
 /* Inside the child; all return -errno with the error set. */
 int native_mounts(const struct plan *plan, struct error *e) NODISCARD;
+/* Files of /proc that are nobody's business inside, one by one; NULL after the last. */
+const char *native_proc_secret(const struct plan *plan, size_t i);
 /* Limits: before the mounts; and after them, before privileges are dropped. NULL = none. */
 int native_limits_begin(const struct sandbox_limits *l, struct error *e) NODISCARD;
 int native_limits_enter(const struct plan *plan, const struct sandbox_limits *l, int control,
@@ -89,12 +94,37 @@ int native_limits_enter(const struct plan *plan, const struct sandbox_limits *l,
 int native_landlock(const struct plan *plan, struct error *e) NODISCARD;
 /* All Landlock rights to change files that this ABI knows. */
 uint64_t native_write_rights(int abi);
+int native_lower_loopback(struct error *e) NODISCARD;
+/* lo, the proxy's listeners, seeds of published ports: before the mounts, with all rights. */
+int native_network(const struct plan *plan, int errors, struct error *e) NODISCARD;
 int native_drop_privileges(const struct plan *plan, struct error *e) NODISCARD;
+/* After the mounts: the working directory, limits, no privileges any more. */
+int native_settle(const struct plan *plan, const struct sandbox_limits *limits, int control,
+		  int errors, struct error *e) NODISCARD;
 int native_init(const struct plan *plan, const struct sandbox_command *cmd,
 		const struct init_sockets *sockets, mode_t mask, struct error *e);
 _Noreturn void native_exec(const struct plan *plan, const struct sandbox_command *cmd, int errors,
 			   int listener, mode_t mask);
 
+/* What the probe tries. */
+enum native_step {
+	NATIVE_STEP_USER,
+	NATIVE_STEP_MOUNT,
+	NATIVE_STEP_PROC,
+	NATIVE_STEP_DEV,
+	NATIVE_STEP_NET,
+	NATIVE_STEP_CAPTURE,
+	NATIVE_STEP_OTHER, /* pid, ipc, uts, cgroup: made together with the user namespace */
+	NATIVE_STEP_NOTIFY,
+	NATIVE_STEP_SECCOMP,
+	NATIVE_STEP_MAX_
+};
+
+/* In namespaces made for this, whose user namespace works: 0 or an errno per step. */
+void native_try(int results[NATIVE_STEP_MAX_]);
+/* What is held, by what the steps gave; cause and remedy explain why there are no namespaces. */
+void native_judge(struct arena *a, const struct plan_facts *facts, const int *results,
+		  const char *cause, const char *remedy, struct properties *ret);
 void native_properties(struct arena *a, const struct plan_facts *facts, struct properties *ret);
 int native_probe(struct arena *a, struct properties *ret, struct error *e) NODISCARD;
 

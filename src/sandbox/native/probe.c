@@ -110,19 +110,6 @@ int native_refused(int err, struct error *e)
 			 d.remedy ? "; to mend it: " : "", d.remedy ? d.remedy : "");
 }
 
-enum {
-	STEP_USER,
-	STEP_MOUNT,
-	STEP_PROC,
-	STEP_DEV,
-	STEP_NET,
-	STEP_CAPTURE,
-	STEP_OTHER, /* pid, ipc, uts, cgroup: made together with the user namespace */
-	STEP_SECCOMP,
-	STEP_NOTIFY,
-	STEP_COUNT,
-};
-
 static int map_self(unsigned uid, unsigned gid)
 {
 	char map[64];
@@ -157,24 +144,24 @@ static int try_filter(unsigned flags)
 	return seccomp_load(filter, (size_t)n, flags);
 }
 
-/* In the probe's child: 0 or an errno per step. */
-static void try_steps(unsigned uid, unsigned gid, int *results)
+void native_try(int results[NATIVE_STEP_MAX_])
 {
-	results[STEP_USER] = -map_self(uid, gid);
-	results[STEP_MOUNT] =
+	results[NATIVE_STEP_USER] = 0;
+	results[NATIVE_STEP_MOUNT] =
 		-sys_mount_setattr(AT_FDCWD, "/", SYS_AT_RECURSIVE,
 				   SYS_MOUNT_RDONLY | SYS_MOUNT_NOSUID, 0, MS_PRIVATE);
-	results[STEP_PROC] =
+	results[NATIVE_STEP_PROC] =
 		mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0 ? errno
 											   : 0;
-	results[STEP_DEV] = mount("ambit", "/dev", "tmpfs", MS_NOSUID, "mode=0755") < 0 ? errno : 0;
-	results[STEP_NET] = 0;
-	results[STEP_CAPTURE] = -native_capture();
-	results[STEP_OTHER] = 0;
-	results[STEP_NOTIFY] = -try_filter(SECCOMP_FILTER_FLAG_NEW_LISTENER);
-	if (results[STEP_NOTIFY] < 0)
-		results[STEP_NOTIFY] = 0; /* the listener's descriptor */
-	results[STEP_SECCOMP] = -try_filter(0);
+	results[NATIVE_STEP_DEV] =
+		mount("ambit", "/dev", "tmpfs", MS_NOSUID, "mode=0755") < 0 ? errno : 0;
+	results[NATIVE_STEP_NET] = 0;
+	results[NATIVE_STEP_CAPTURE] = -native_capture();
+	results[NATIVE_STEP_OTHER] = 0;
+	results[NATIVE_STEP_NOTIFY] = -try_filter(SECCOMP_FILTER_FLAG_NEW_LISTENER);
+	if (results[NATIVE_STEP_NOTIFY] < 0)
+		results[NATIVE_STEP_NOTIFY] = 0; /* the listener's descriptor */
+	results[NATIVE_STEP_SECCOMP] = -try_filter(0);
 }
 
 static int probe_steps(int *results)
@@ -193,46 +180,50 @@ static int probe_steps(int *results)
 		return -errno;
 	pid = sys_clone3(&args);
 	if (pid == 0) {
-		try_steps(uid, gid, results);
-		(void)!fd_write_all(pipes[1], results, STEP_COUNT * sizeof(*results));
+		int r = map_self(uid, gid);
+
+		native_try(results);
+		results[NATIVE_STEP_USER] = -r;
+		(void)!fd_write_all(pipes[1], results, NATIVE_STEP_MAX_ * sizeof(*results));
 		_exit(0);
 	}
 	fd_close(pipes[1]);
-	n = pid < 0 ? 0 : fd_read_full(pipes[0], results, STEP_COUNT * sizeof(*results));
+	n = pid < 0 ? 0 : fd_read_full(pipes[0], results, NATIVE_STEP_MAX_ * sizeof(*results));
 	fd_close(pipes[0]);
 	if (pid < 0)
 		return pid;
 	(void)waitpid(pid, NULL, 0);
-	return n == (ssize_t)(STEP_COUNT * sizeof(*results)) ? 0 : -EIO;
+	return n == (ssize_t)(NATIVE_STEP_MAX_ * sizeof(*results)) ? 0 : -EIO;
 }
 
 /* The properties in their order, with what holds them and which step of the probe shows it. */
 static const struct row {
 	const char *name, *mechanism;
-	int step; /* STEP_COUNT: by the kernel's Landlock alone */
+	int step; /* NATIVE_STEP_MAX_: by the kernel's Landlock alone */
 	int abi;
 	const char *missing, *remedy; /* where the usual diagnosis does not explain it */
 } rows[] = {
-	{ "user-namespaces", "user namespace, no capabilities", STEP_USER, 0, NULL, NULL },
-	{ "files", "mount namespace, read-only tree", STEP_MOUNT, 0, NULL, NULL },
-	{ "attributes", "mount namespace, read-only tree", STEP_MOUNT, 0, NULL, NULL },
-	{ "hidden", "mount namespace, covered places", STEP_MOUNT, 0, NULL, NULL },
-	{ "processes", "pid namespace, own /proc", STEP_PROC, 0,
+	{ "user-namespaces", "user namespace, no capabilities", NATIVE_STEP_USER, 0, NULL, NULL },
+	{ "files", "mount namespace, read-only tree", NATIVE_STEP_MOUNT, 0, NULL, NULL },
+	{ "attributes", "mount namespace, read-only tree", NATIVE_STEP_MOUNT, 0, NULL, NULL },
+	{ "hidden", "mount namespace, covered places", NATIVE_STEP_MOUNT, 0, NULL, NULL },
+	{ "processes", "pid namespace, own /proc", NATIVE_STEP_PROC, 0,
 	  "parts of /proc are masked here, as in a container",
 	  "start the container with --security-opt systempaths=unconfined, or set "
 	  "enableWeakerNestedSandbox" },
-	{ "devices", "private /dev", STEP_DEV, 0, NULL, NULL },
-	{ "network", "network namespace", STEP_NET, 0, NULL, NULL },
-	{ "egress", NULL, STEP_NOTIFY, 0, "another sandbox watches the calls already", NULL },
-	{ "ipc", "ipc, uts and cgroup namespaces", STEP_OTHER, 0, NULL, NULL },
-	{ "landlock", "Landlock", STEP_COUNT, 1,
+	{ "devices", "private /dev", NATIVE_STEP_DEV, 0, NULL, NULL },
+	{ "network", "network namespace", NATIVE_STEP_NET, 0, NULL, NULL },
+	{ "egress", NULL, NATIVE_STEP_NOTIFY, 0, "another sandbox watches the calls already",
+	  NULL },
+	{ "ipc", "ipc, uts and cgroup namespaces", NATIVE_STEP_OTHER, 0, NULL, NULL },
+	{ "landlock", "Landlock", NATIVE_STEP_MAX_, 1,
 	  "the kernel has no Landlock (or it is not enabled)",
 	  "add landlock to the kernel's lsm= parameter" },
-	{ "signal-scope", "Landlock scopes", STEP_COUNT, 6,
+	{ "signal-scope", "Landlock scopes", NATIVE_STEP_MAX_, 6,
 	  "needs Landlock ABI 6 (kernel 6.12); the pid namespace still hides other processes",
 	  NULL },
-	{ "seccomp", "system call filter", STEP_SECCOMP, 0, NULL, NULL },
-	{ "names", "broker: Landlock and system call notification", STEP_NOTIFY, 1,
+	{ "seccomp", "system call filter", NATIVE_STEP_SECCOMP, 0, NULL, NULL },
+	{ "names", "broker: Landlock and system call notification", NATIVE_STEP_NOTIFY, 1,
 	  "the kernel has no Landlock: only names that exist at the top of writable directories "
 	  "could be held (--fallback warn)",
 	  "add landlock to the kernel's lsm= parameter" },
@@ -271,15 +262,14 @@ static const char *egress_means(struct arena *a, int capture)
 		       : "all addresses local, nftables tproxy, supervised connect";
 }
 
-/* What is held, by what the steps gave: 0 or an errno each. */
-static void judge(struct arena *a, const struct plan_facts *facts, const int *results,
-		  struct diagnosis d, struct properties *ret)
+void native_judge(struct arena *a, const struct plan_facts *facts, const int *results,
+		  const char *cause, const char *remedy, struct properties *ret)
 {
 	*ret = (struct properties){ 0 };
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		const struct row *r = &rows[i];
 		struct property *p = ARENA_PUSH(a, ret->v, ret->n);
-		int err = r->step == STEP_COUNT ? 0 : results[r->step];
+		int err = r->step == NATIVE_STEP_MAX_ ? 0 : results[r->step];
 
 		if (facts->landlock_abi < r->abi)
 			err = ENOSYS;
@@ -287,19 +277,19 @@ static void judge(struct arena *a, const struct plan_facts *facts, const int *re
 		p->mechanism = strcmp(r->name, "landlock") == 0
 				       ? arena_printf(a, "Landlock ABI %d", facts->landlock_abi)
 			       : strcmp(r->name, "egress") == 0
-				       ? egress_means(a, results[STEP_CAPTURE])
+				       ? egress_means(a, results[NATIVE_STEP_CAPTURE])
 				       : r->mechanism;
-		if (strcmp(r->name, "egress") == 0 && results[STEP_NET])
-			err = results[STEP_NET];
+		if (strcmp(r->name, "egress") == 0 && results[NATIVE_STEP_NET])
+			err = results[NATIVE_STEP_NET];
 		p->enforced = err == 0;
 		if (err == 0 && strcmp(r->name, "names") == 0)
 			explain_names(a, facts, 0, p);
 		if (err == 0)
 			continue;
 		/* that there are no namespaces explains everything that needs them */
-		if (d.cause && (r->step <= STEP_OTHER || results[STEP_NET])) {
-			p->missing = d.cause;
-			p->remedy = d.remedy;
+		if (cause && (r->step <= NATIVE_STEP_OTHER || results[NATIVE_STEP_NET])) {
+			p->missing = cause;
+			p->remedy = remedy;
 		} else {
 			p->missing = r->missing ? r->missing : arena_strdup(a, strerror(err));
 			p->remedy = r->remedy;
@@ -311,28 +301,29 @@ static void judge(struct arena *a, const struct plan_facts *facts, const int *re
 
 void native_properties(struct arena *a, const struct plan_facts *facts, struct properties *ret)
 {
-	const int results[STEP_COUNT] = { [STEP_PROC] = facts->weaker_proc ? EPERM : 0 };
+	const int results[NATIVE_STEP_MAX_] = { [NATIVE_STEP_PROC] =
+							facts->weaker_proc ? EPERM : 0 };
 
-	judge(a, facts, results, (struct diagnosis){ NULL, NULL }, ret);
+	native_judge(a, facts, results, NULL, NULL, ret);
 }
 
 int native_probe(struct arena *a, struct properties *ret, struct error *e)
 {
-	int results[STEP_COUNT] = { 0 };
+	int results[NATIVE_STEP_MAX_] = { 0 };
 	int r = probe_steps(results);
 	struct plan_facts facts;
 	struct diagnosis d = { NULL, NULL };
 
 	(void)e;
 	plan_gather_facts(a, NULL, &facts);
-	if (r < 0 || results[STEP_USER]) {
-		int err = r < 0 ? -r : results[STEP_USER];
+	if (r < 0 || results[NATIVE_STEP_USER]) {
+		int err = r < 0 ? -r : results[NATIVE_STEP_USER];
 
 		d = diagnose(err);
-		for (size_t i = 0; i <= STEP_OTHER; i++)
+		for (size_t i = 0; i <= NATIVE_STEP_OTHER; i++)
 			results[i] = err;
-		results[STEP_SECCOMP] = results[STEP_NOTIFY] = 0;
+		results[NATIVE_STEP_SECCOMP] = results[NATIVE_STEP_NOTIFY] = 0;
 	}
-	judge(a, &facts, results, d, ret);
+	native_judge(a, &facts, results, d.cause, d.remedy, ret);
 	return 0;
 }

@@ -6,21 +6,17 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <net/if.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "base/sys.h"
-#include "sandbox/native/egress.h"
 #include "sandbox/native/native.h"
 
 static int write_file(const char *path, const char *text, struct error *e)
@@ -50,38 +46,6 @@ static int map_ids(const struct plan *plan, struct error *e)
 	return r;
 }
 
-static int raise_loopback(struct error *e)
-{
-	_cleanup_fd_ int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	struct ifreq req = { .ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING };
-
-	if (fd < 0 || ioctl(fd, SIOCSIFFLAGS, &req) < 0)
-		return error_set(e, errno, "cannot bring up the loopback interface: %s",
-				 strerror(errno));
-	return 0;
-}
-
-/* What the command and init have in common: no way back to any privilege. */
-int native_drop_privileges(const struct plan *plan, struct error *e)
-{
-	static const struct rlimit no_core = { 0, 0 };
-	int r;
-
-	r = sys_join_session_keyring();
-	/* in a sandbox whose filter refuses it, keys cannot be used at all */
-	if (r < 0 && r != -ENOSYS && r != -EDQUOT &&
-	    !((plan->bare || plan->contained) && r == -EPERM))
-		return error_set(e, -r, "cannot make a session keyring: %s", strerror(-r));
-	if (setrlimit(RLIMIT_CORE, &no_core) < 0)
-		return error_set(e, errno, "cannot forbid core dumps: %s", strerror(errno));
-	r = sys_drop_capabilities();
-	if (r < 0)
-		return error_set(e, -r, "cannot drop capabilities: %s", strerror(-r));
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
-		return error_set(e, errno, "cannot set no_new_privs: %s", strerror(errno));
-	return 0;
-}
-
 static int set_up(const struct plan *plan, const struct sandbox_limits *limits, int control,
 		  int errors, struct error *e)
 {
@@ -93,20 +57,11 @@ static int set_up(const struct plan *plan, const struct sandbox_limits *limits, 
 
 	if (r == 0)
 		r = native_limits_begin(limits, e);
-	if (r == 0 && plan->loopback)
-		r = raise_loopback(e);
-	if (r == 0 && plan->egress)
-		r = native_egress(errors, plan->host_ports, plan->n_host_ports, e);
-	if (r == 0 && plan->n_publish)
-		r = native_seeds(errors, e);
+	if (r == 0)
+		r = native_network(plan, errors, e);
 	if (r == 0)
 		r = native_mounts(plan, e);
-	if (r == 0 && chdir(plan->cwd) < 0)
-		r = error_set(e, errno, "cannot enter %s inside the sandbox: %s", plan->cwd,
-			      strerror(errno));
-	if (r == 0)
-		r = native_limits_enter(plan, limits, control, errors, e);
-	return r == 0 ? native_drop_privileges(plan, e) : r;
+	return r == 0 ? native_settle(plan, limits, control, errors, e) : r;
 }
 
 static _Noreturn void child_main(const struct plan *plan, const struct sandbox_command *cmd,

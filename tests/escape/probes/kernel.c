@@ -474,9 +474,23 @@ KNOB(knob_cgroup_procs, "/sys/fs/cgroup/unified/cgroup.procs")
 KNOB(knob_mm, "/sys/kernel/mm/transparent_hugepage/enabled")
 KNOB(knob_module, "/sys/module/kernel/parameters/panic")
 
+static bool is_closed_device(const char *path)
+{
+	struct stat st;
+	int fd;
+
+	if (lstat(path, &st) || !S_ISCHR(st.st_mode))
+		return false;
+	fd = open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (fd >= 0)
+		close(fd);
+	return fd < 0;
+}
+
 /*
  * Everything below a directory that could be written, by asking only (access). Files of
- * processes are left out: they are the sandbox's own.
+ * processes are left out: they are the sandbox's own. Of a device access() says nothing about
+ * its mount, which may let no device be opened.
  */
 static int count_writable(const char *dir, int depth, char *detail, size_t size)
 {
@@ -492,7 +506,7 @@ static int count_writable(const char *dir, int depth, char *detail, size_t size)
 			continue;
 		if ((size_t)snprintf(path, sizeof path, "%s/%s", dir, e->d_name) >= sizeof path)
 			continue;
-		if (!access(path, W_OK)) {
+		if (!access(path, W_OK) && !is_closed_device(path)) {
 			if (!found++)
 				snprintf(detail, size, "%.400s", path);
 		}
