@@ -88,6 +88,16 @@ def attack(box, programs, copies, options=OPTIONS, seconds=SECONDS, sandbox=True
     return judge(box.ws)
 
 
+def attack_until(enough, *args, **kw):
+    """All that was found; one time is usually enough, on a machine that is not busy."""
+    found = set()
+    for _ in range(10):
+        found.update(attack(*args, **kw))
+        if enough(found):
+            break
+    return sorted(found)
+
+
 def test_alone(box, programs):
     assert attack(box, programs, 1) == []
 
@@ -107,23 +117,20 @@ def test_control_broken(boxes, programs, monkeypatch, broken, copies, idea):
     """Check and let go on; and two brokers that do not wait for each other: both are found out."""
     program = ambit_test.AMBIT.parents[2] / f"tests/broker/broken-{broken}"
     assert program.exists(), f"{program} is not there: tools/build --tests"
-    box, found, tries = boxes("user"), [], 0
     monkeypatch.setattr(ambit_test, "AMBIT", program)
-    while not found and tries < 10:  # one is usually enough, on a machine that is not busy
-        tries += 1
-        found = attack(box, programs, copies, seconds=3, ideas=[idea])
-    assert found
+    assert attack_until(len, boxes("user"), programs, copies, seconds=3, ideas=[idea])
 
 
 def test_control_without_sandbox(boxes, programs):
-    found = attack(boxes("user"), programs, 1, seconds=2, sandbox=False)
-    for path in (".claude/settings.json", ".git/hooks/pre-commit", "src/.bashrc", "src/.envrc"):
-        assert path in found, found
+    wanted = {".claude/settings.json", ".git/hooks/pre-commit", "src/.bashrc", "src/.envrc"}
+    found = attack_until(wanted.issubset, boxes("user"), programs, 1, seconds=2, sandbox=False)
+    assert wanted <= set(found), found
 
 
 def test_control_less_guarded(boxes, programs):
     """Inside, but with deeper directories granted by the kernel: found there, and only there."""
-    found = attack(boxes("user"), programs, 1, seconds=2,
-                   options=[*OPTIONS, "--set", "filesystem.protect=anchors"])
-    assert "src/.envrc" in found and "src/.bashrc" in found, found
+    wanted = {"src/.envrc", "src/.bashrc"}
+    found = attack_until(wanted.issubset, boxes("user"), programs, 1, seconds=2,
+                         options=[*OPTIONS, "--set", "filesystem.protect=anchors"])
+    assert wanted <= set(found), found
     assert not [p for p in found if not p.startswith(("src/", "old/"))], found
