@@ -73,8 +73,7 @@ static void judge(struct run *run, struct arena *a, const char *text, size_t len
 		tell(run, path, d.rule);
 }
 
-/* How many paths the line has; those that are hidden are told. */
-static unsigned look_at_line(struct run *run, struct arena *a, const char *line)
+static void look_at_line(struct run *run, struct arena *a, const char *line)
 {
 	unsigned found = 0;
 
@@ -90,7 +89,6 @@ static unsigned look_at_line(struct run *run, struct arena *a, const char *line)
 		judge(run, a, s, n);
 		s += n ? n - 1 : 0;
 	}
-	return found;
 }
 
 /* It could not open something and does not say what: see what it was going to open. */
@@ -100,13 +98,14 @@ static void look_at_code(struct run *run)
 	char *rest = run->code ? arena_strdup(a, run->code) : NULL, *line;
 
 	while ((line = strsep(&rest, "\n")) && run->report.n_denied < TOLD_MAX)
-		(void)look_at_line(run, a, line);
+		look_at_line(run, a, line);
 }
 
 void denied_by_output(struct run *run)
 {
 	_cleanup_free_ char *text = malloc(LOOK_BYTES + 1), *lower = malloc(LOOK_BYTES + 1);
-	bool unnamed = false;
+	size_t told = run->report.n_denied;
+	bool complaint = false;
 
 	if (!text || !lower)
 		abort();
@@ -129,10 +128,12 @@ void denied_by_output(struct run *run)
 
 			next = at + len + 1;
 			text[at + len] = lower[at + len] = '\0';
-			if (complains(lower + at) && !look_at_line(run, a, text + at))
-				unnamed = true;
+			if (complains(lower + at)) {
+				complaint = true;
+				look_at_line(run, a, text + at);
+			}
 		}
 	}
-	if (unnamed && run->result.exit_code)
+	if (complaint && run->report.n_denied == told && run->result.exit_code)
 		look_at_code(run);
 }

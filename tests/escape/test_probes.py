@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The attempts written in C: all in one run per person, one test for each."""
+import os
+
 import pytest
 
 import ambit_test
@@ -72,6 +74,8 @@ def test_probe(name, row, backend, inside, control):
     verdict, detail = bare.lines[row.probe]
     if row.probe.startswith(OPTIONAL) and detail.split(" ")[0] in LACKS:
         pytest.skip(f"this kernel has no {row.probe}: {detail}")
+    if row.probe == "unix-run" and detail.startswith("ENOENT") and os.geteuid() != 0:
+        pytest.skip("no /run/user directory here")
     assert verdict == "open", f"the control run failed: {verdict} {detail}"
     assert bare.touched(row.probe) is not False, "the canary did not see the control run"
 

@@ -237,7 +237,8 @@ class World:
         if name == "host-kill":
             return self.victims[1].poll() is not None
         if name == "host-renice":
-            return os.getpriority(os.PRIO_PROCESS, self.victims[0].pid) != 0
+            return (os.getpriority(os.PRIO_PROCESS, self.victims[0].pid) !=
+                    os.getpriority(os.PRIO_PROCESS, 0))
         if name == "ipc-shm-remove":
             return LIBC.shmget(self.shm_key, 0, 0) < 0
         if name.startswith(("net-", "unix-")) and name != "net-interfaces":
