@@ -117,6 +117,25 @@ AMBIT_API bool ambit_should_auto_allow_shell(const struct ambit_config *c, const
 AMBIT_API bool ambit_can_bypass(const struct ambit_config *c, const char *command,
 				struct ambit_error *e);
 
+/* --- the calling process ------------------------------------------------------- */
+
+/*
+ * Confine the calling process itself, and all that it will start, for good, with what needs no
+ * other process: Landlock and a system call filter; all capabilities are dropped. Only while it has
+ * one thread (-EBUSY otherwise). What such a confinement cannot hold is an error (-ENOTSUP), and
+ * nothing is done then: limits, allowed domains, ports, single unix sockets, a private home,
+ * denyWrite inside a writable directory, names in protectNames, what `require` lists.
+ *
+ * What a full sandbox holds besides is in *ret_unenforced afterwards (one line each; may be NULL,
+ * free() it): protected names in writable directories, modes and times of files, names of hidden
+ * files, other processes. Descriptors that are open stay open. There is no /tmp, unless
+ * filesystem.tmp is host or shared. Network none leaves pairs of unix sockets and nothing else.
+ *
+ * After any other error the process may be confined in part: it should end.
+ */
+AMBIT_API int ambit_apply(const struct ambit_config *c, char **ret_unenforced,
+			  struct ambit_error *e);
+
 /* --- processes ----------------------------------------------------------------- */
 
 struct ambit_violation {

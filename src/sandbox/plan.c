@@ -150,7 +150,9 @@ static int place_point(struct compiler *c, const struct point *pt)
 				c->e, ENOENT,
 				"%s: does not exist, and %s nothing keeps it from being created",
 				plan_rule_text(c, pt->rule),
-				c->plan->contained ? "in a container" : "without Landlock");
+				c->plan->contained ? "in a container"
+				: c->plan->bare    ? "without a broker"
+						   : "without Landlock");
 		}
 		if (pt->at.kind == FILE_UNKNOWN)
 			return 0; /* out of the caller's own reach, so out of the command's */

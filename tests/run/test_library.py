@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import textwrap
@@ -228,3 +229,106 @@ def test_pkg_config_and_install(tmp_path):
                     "-lambit", f"-Wl,-rpath,{lib.parent}"], check=True)
     out = subprocess.run([tmp_path / "t"], capture_output=True, text=True, check=False).stdout
     assert out.startswith(str(program)), (out, json.dumps(sys.argv))
+
+
+# --- ambit_apply: the process itself -----------------------------------------------------
+
+@pytest.fixture(scope="session")
+def apply_program(base_dir):
+    program = base_dir / "apply"
+    subprocess.run(["cc", "-Wall", "-Wextra", "-Werror", "-D_GNU_SOURCE", "-pthread", "-I", TREE / "include",
+                    "-o", program, TREE / "tests/run/apply.c", "-L", library().parent, "-lambit",
+                    f"-Wl,-rpath,{library().parent}"], check=True)
+    program.chmod(0o755)
+    return program
+
+
+@pytest.fixture
+def self_confined(box, apply_program):
+    """Run tests/run/apply.c: what it said, and what came of each attempt."""
+    program = apply_program
+    secret = box.write(".ssh/key", "SECRET\n", 0o600)
+    outside = box.write("outside", "GOOD\n", 0o600)
+    sock = socket.socket(socket.AF_UNIX)
+    sock.bind(str(box.home / "sock"))
+    os.chmod(box.home / "sock", 0o777)
+    sock.listen()
+    with box.start("sleep", "1000", sandbox=False) as victim:
+        def run(*settings, control=False):
+            words = [box.ws, secret, outside, box.home / "sock", victim.process.pid, *settings]
+            r = box.execute([program, *(["control"] if control else []), *map(str, words)])
+            text, _, rest = r.out.rpartition("---\n")
+            tried = dict(line.split(" ", 1) for line in rest.splitlines() if " " in line)
+            return r, text, tried
+        run.outside = outside
+        yield run
+    sock.close()
+
+
+def test_apply_holds(box, self_confined):
+    r, _, tried = self_confined(control=True)
+    works = ["write-inside", "read-secret", "read-link", "write-outside", "truncate-outside",
+             "socket-inet", "socket-inet6-udp", "unix", "pair", "signal", "trace", "namespace"]
+    assert [w for w in works if tried[w] != "ok"] == [] and "SECRET" in r.out, r
+    Path("/etc/ambit-apply").unlink(missing_ok=True)
+    self_confined.outside.write_text("GOOD\n")
+
+    r, text, tried = self_confined()
+    assert tried["write-inside"] == tried["pair"] == "ok", r
+    assert {w: tried[w] for w in tried if w not in ("write-inside", "pair") and tried[w] == "ok"} == {}, r
+    assert "SECRET" not in r.out and "child" in r.out, r
+    assert self_confined.outside.read_text() == "GOOD\n"
+    assert not Path("/etc/ambit-apply").exists()
+    for name in ("names", "attributes", "processes", "hidden"):
+        assert f"not enforced: {name}:" in text, text
+
+
+def test_apply_network_host(self_confined):
+    r, _, tried = self_confined("network.mode=host")
+    assert tried["socket-inet"] == "ok" and tried["unix"] == "EAFNOSUPPORT", r
+    r, _, tried = self_confined("network.allowAllUnixSockets=true")
+    assert tried["unix"] == "ok" and tried["socket-inet"] == "EAFNOSUPPORT", r
+
+
+@pytest.mark.parametrize("setting, code, says", [
+    ("threads=2", "EBUSY", "2 threads"),
+    ("limits.memory=1g", "EOPNOTSUPP", "limits"),
+    ("network.allowedDomains=example.com", "EOPNOTSUPP", "allowlist"),
+    ("network.allowUnixSockets=/run/x", "EOPNOTSUPP", "allowUnixSockets"),
+    ("network.publish=8080", "EOPNOTSUPP", "publish"),
+    ("filesystem.denyWrite=made", "EOPNOTSUPP", "denyWrite made"),
+    ("filesystem.protectNames=.mine", "EOPNOTSUPP", ".mine"),
+    ("filesystem.home=private", "EOPNOTSUPP", "home"),
+    ("require=names", "EOPNOTSUPP", "names"),
+    ("enabled=false", "EINVAL", "no sandbox"),
+])
+def test_apply_refuses(self_confined, setting, code, says):
+    r, _, _ = self_confined(setting)
+    assert r.code == 1 and r.out.startswith(f"refused {code}:") and says in r.out, r
+
+
+def test_apply_from_python(box):
+    """With ctypes; the interpreter goes on, confined."""
+    box.write(".ssh/key", "SECRET\n", 0o600)
+    r = box.execute([PYTHON, "-B", "-c", textwrap.dedent("""
+        import ctypes, os, sys
+        lib = ctypes.CDLL(sys.argv[1])
+        lib.ambit_config_new.restype = ctypes.c_void_p
+        c = ctypes.c_void_p(lib.ambit_config_new())
+        lib.ambit_config_directory(c, sys.argv[2].encode())
+        text = ctypes.c_char_p()
+        print(open(sys.argv[3]).read())
+        sys.stdout.flush()
+        assert lib.ambit_apply(c, ctypes.byref(text), None) == 0
+        assert b"not enforced: names:" in text.value
+        open(sys.argv[2] + "/made", "w").write("in")
+        for attempt in (lambda: open(sys.argv[3]), lambda: open("/etc/ambit-apply", "w"),
+                        lambda: os.system("exit $(cat " + sys.argv[3] + " 2>/dev/null | wc -l)")):
+            try:
+                r = attempt()
+                print("got through" if r else "stopped")
+            except OSError:
+                print("stopped")
+        """), str(library()), str(box.ws), str(box.home / ".ssh/key")])
+    assert r.code == 0 and r.out.split("\n") == ["SECRET", "", "stopped", "stopped", "stopped", ""], r
+    assert (box.ws / "made").read_text() == "in" and not Path("/etc/ambit-apply").exists()

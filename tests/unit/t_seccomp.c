@@ -254,6 +254,30 @@ static void test_socket_families(void **state)
 	}
 }
 
+/* A process that confines itself has nobody who would judge its unix sockets. */
+static void test_no_unix(void **state)
+{
+	const struct seccomp_options both[] = {
+		{ .bare = true, .no_unix = true },
+		{ .bare = true, .no_unix = true, .no_network = true }
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(both); i++) {
+		struct program p = build(SECCOMP_X86_64, &both[i]);
+
+		assert_int_equal(run_call(&p, CALL_socket, AF_UNIX, SOCK_STREAM, 0),
+				 ERR(EAFNOSUPPORT));
+		assert_int_equal(run_call(&p, CALL_socket, AF_UNIX, SOCK_SEQPACKET, 0),
+				 ERR(EAFNOSUPPORT));
+		assert_int_equal(run_call(&p, CALL_socket, AF_UNIX, SOCK_DGRAM, 0),
+				 ERR(EPROTONOSUPPORT));
+		assert_int_equal(run_call(&p, CALL_socketpair, AF_UNIX, SOCK_STREAM, 0), OK);
+		assert_int_equal(run_call(&p, CALL_socketpair, AF_UNIX, SOCK_DGRAM, 0),
+				 ERR(EPROTONOSUPPORT));
+	}
+}
+
 /* Without namespaces the filter is the wall: what may be asked of whom. */
 static void test_bare(void **state)
 {
@@ -460,7 +484,9 @@ static uint32_t interpret(struct seccomp_rules rules, enum seccomp_arch arch,
 		if (r->group == GROUP_TRACE && !options->allow_ptrace)
 			return ERR(EPERM);
 		if (r->action == SECCOMP_NO_DATAGRAMS)
-			return options->notify ? ERR(EPROTONOSUPPORT) : OK;
+			return options->notify || options->no_unix ? ERR(EPROTONOSUPPORT) : OK;
+		if (r->action == SECCOMP_UNIX)
+			return options->no_unix ? ERR(EAFNOSUPPORT) : OK;
 		if (r->action == SECCOMP_OPENAT2)
 			return !options->notify ? OK : options->no_openat2 ? ERR(ENOSYS) : ASK;
 		if (r->action == SECCOMP_MEMFD)
@@ -781,6 +807,7 @@ int main(void)
 		cmocka_unit_test(test_clone_namespaces),
 		cmocka_unit_test(test_socket_families),
 		cmocka_unit_test(test_bare),
+		cmocka_unit_test(test_no_unix),
 		cmocka_unit_test(test_without_ptrace),
 		cmocka_unit_test(test_unknown_numbers),
 		cmocka_unit_test(test_other_architectures),

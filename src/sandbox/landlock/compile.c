@@ -253,10 +253,10 @@ static int refuse_denials(const struct compiler *c)
 				    : path_within(r->real, dir))
 				return error_set(
 					c->e, ENOTSUP,
-					"denyWrite %s (%s) lies in the writable directory %s: "
-					"inside another sandbox, which watches the calls already, "
-					"it cannot be held",
-					r->text, origin_text(c->a, &r->origin), dir);
+					"denyWrite %s (%s) lies in the writable directory %s and "
+					"cannot be held there: %s",
+					r->text, origin_text(c->a, &r->origin), dir,
+					c->facts->no_listener);
 		}
 	}
 	return 0;

@@ -28,6 +28,12 @@ int landlock_compile(struct compiler *c) NODISCARD;
 int landlock_enter_keeper(const struct plan *plan, struct error *e) NODISCARD;
 int landlock_enter_command(const struct plan *plan, struct error *e) NODISCARD;
 
+/*
+ * The calling process itself, by a plan without a broker: no privileges, the command's domain, the
+ * filter. For good; after a failure it may be done in part.
+ */
+int landlock_apply_self(const struct plan *plan, struct error *e) NODISCARD;
+
 /* How calls can be watched here: facts->no_listener and ->nested. */
 void landlock_gather(struct plan_facts *facts);
 /* What is held with these facts. Pure. */

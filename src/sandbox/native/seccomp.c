@@ -156,8 +156,9 @@ static uint32_t chosen_action(const struct seccomp_options *o, enum seccomp_choi
 	case SECCOMP_WATCH:
 		return o->notify && o->watch ? SECCOMP_RET_USER_NOTIF : SECCOMP_RET_ALLOW;
 	case SECCOMP_NO_DATAGRAMS:
-		return o->notify && !o->all_unix ? SECCOMP_RET_ERRNO | EPROTONOSUPPORT
-						 : SECCOMP_RET_ALLOW;
+		return o->no_unix || (o->notify && !o->all_unix)
+			       ? SECCOMP_RET_ERRNO | EPROTONOSUPPORT
+			       : SECCOMP_RET_ALLOW;
 	case SECCOMP_LISTEN:
 		return o->notify && o->no_listen ? SECCOMP_RET_USER_NOTIF : SECCOMP_RET_ALLOW;
 	case SECCOMP_PINNED:
@@ -168,6 +169,8 @@ static uint32_t chosen_action(const struct seccomp_options *o, enum seccomp_choi
 				       : SECCOMP_RET_USER_NOTIF;
 	case SECCOMP_MEMFD:
 		return o->no_memfd ? SECCOMP_RET_ERRNO | ENOSYS : SECCOMP_RET_ALLOW;
+	case SECCOMP_UNIX:
+		return o->no_unix ? SECCOMP_RET_ERRNO | EAFNOSUPPORT : SECCOMP_RET_ALLOW;
 	case SECCOMP_BROKERED:
 		return o->notify ? SECCOMP_RET_ALLOW : SECCOMP_RET_ERRNO | EAFNOSUPPORT;
 	case SECCOMP_CHOICE_END_:

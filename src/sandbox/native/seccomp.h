@@ -81,6 +81,7 @@ enum seccomp_choice {
 	/* ENOSYS with `no_openat2`, else SECCOMP_RET_USER_NOTIF (ALLOW without a broker) */
 	SECCOMP_OPENAT2,
 	SECCOMP_MEMFD, /* ENOSYS where memory must be seen to be limited, else ALLOW */
+	SECCOMP_UNIX, /* EAFNOSUPPORT with `no_unix`, else ALLOW */
 	SECCOMP_BROKERED, /* ALLOW where there is a broker, else EAFNOSUPPORT */
 	SECCOMP_CHOICE_END_
 };
@@ -111,6 +112,7 @@ struct seccomp_options {
 	bool no_memfd; /* memory must be in processes or in files */
 	bool pinned; /* the command may not choose its processors */
 	bool bare; /* there are no namespaces: seccomp_bare.c */
+	bool no_unix; /* nobody judges unix sockets: there are none, but pairs */
 	bool no_network; /* with `bare`: no connection leaves but by the broker */
 	bool allow_ptrace; /* GROUP_TRACE: tracing and reading each other, within the sandbox */
 };

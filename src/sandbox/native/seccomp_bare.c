@@ -106,7 +106,7 @@ static const struct seccomp_rule no_network[] = {
 #define IN GROUP_NETWORK
 	NO_DATAGRAMS(socket, INT_IS(0, AF_UNIX), INT_TYPE_IS(1, SOCK_DGRAM)),
 	NO_DATAGRAMS(socket, INT_IS(0, AF_UNIX), INT_TYPE_IS(1, SOCK_RAW)),
-	ALLOW(socket, INT_IS(0, AF_UNIX)),
+	UNIX(socket, INT_IS(0, AF_UNIX)),
 	TCP(AF_INET), TCP(AF_INET6),
 #undef IN
 #define IN GROUP_FAMILIES

@@ -50,6 +50,7 @@
 #define LISTEN(name, ...) ROW(name, SECCOMP_LISTEN, __VA_ARGS__)
 #define MEMFD(name, ...) ROW(name, SECCOMP_MEMFD, __VA_ARGS__)
 #define PINNED(name, ...) ROW(name, SECCOMP_PINNED, __VA_ARGS__)
+#define UNIX(name, ...) ROW(name, SECCOMP_UNIX, __VA_ARGS__)
 #define INET(name, ...) ROW(name, SECCOMP_BROKERED, __VA_ARGS__)
 #define WATCH(name, ...) ROW(name, SECCOMP_WATCH, __VA_ARGS__)
 #define DENY(name, err, ...) ROW(name, SECCOMP_RET_ERRNO | (err), __VA_ARGS__)

@@ -221,7 +221,7 @@ static const struct seccomp_rule rules[] = {
 #define IN GROUP_NETWORK
 	NO_DATAGRAMS(socket, INT_IS(0, AF_UNIX), INT_TYPE_IS(1, SOCK_DGRAM)),
 	NO_DATAGRAMS(socket, INT_IS(0, AF_UNIX), INT_TYPE_IS(1, SOCK_RAW)),
-	ALLOW(socket, INT_IS(0, AF_UNIX)),
+	UNIX(socket, INT_IS(0, AF_UNIX)),
 	ALLOW(socket, INT_IS(0, AF_NETLINK), INT_IS(2, 0)), /* NETLINK_ROUTE: getifaddrs() */
 #undef IN
 	/* Within AF_INET too: protocols that any user's socket() would load as a module. */
