@@ -234,6 +234,101 @@ static void sockets(void)
 	close(fd);
 }
 
+/* The same directory again and again, and then it is another one. */
+static void same_directory(void)
+{
+	const int make = O_CREAT | O_EXCL | O_WRONLY;
+	int dir, other, top = open(".", O_RDONLY | O_DIRECTORY);
+
+	group = "again";
+	T(mkdir("ag", 0755));
+	T(mkdir("ag/a", 0755));
+	O(open("ag/a/1", make, 0600));
+	T(rename("ag/a", "ag/b"));
+	T(mkdir("ag/a", 0755));
+	O(open("ag/a/2", make, 0600));
+	show("ag/a/2");
+	show("ag/b/2");
+	T(rename("ag/a", "ag/c"));
+	T(symlink("b", "ag/a"));
+	O(open("ag/a/3", make, 0600));
+	show("ag/b/3");
+	show("ag/c/3");
+	T(mkdir("ag/x", 0755));
+	T(mkdir("ag/x/y", 0755));
+	O(open("ag/x/y/4", make, 0600));
+	T(rename("ag/x", "ag/z"));
+	O(open("ag/x/y/5", make, 0600));
+	T(mkdir("ag/x", 0755));
+	T(mkdir("ag/x/y", 0755));
+	O(open("ag/x/y/6", make, 0600));
+	T(sys_rename("ag/x", "ag/z", RENAME_EXCHANGE));
+	O(open("ag/x/y/7", make, 0600));
+	show("ag/x/y/7");
+	show("ag/z/y/7");
+	T(mkdir("ag/r", 0755));
+	O(open("ag/r/1", make, 0600));
+	T(unlink("ag/r/1"));
+	T(rmdir("ag/r"));
+	O(open("ag/r/2", make, 0600));
+	T(chdir("ag/b"));
+	O(open("8", make, 0600));
+	T(chdir("../c"));
+	O(open("8", make, 0600));
+	O(open("../b/9", make, 0600));
+	O(open("./9", make, 0600));
+	O(open("..//c/10", make, 0600));
+	T(fchdir(top));
+	show("ag/b/9");
+	show("ag/c/9");
+	show("ag/c/10");
+	dir = open("ag/b", O_RDONLY | O_DIRECTORY);
+	other = open("ag/c", O_RDONLY | O_DIRECTORY);
+	O(openat(dir, "11", make, 0600));
+	T(dup2(other, dir) == dir);
+	O(openat(dir, "11", make, 0600));
+	show("ag/c/11");
+	T(renameat(dir, "11", dir, "12"));
+	T(renameat(other, "12", AT_FDCWD, "ag/b/12"));
+	(void)close(dir);
+	(void)close(other);
+	/* the kernel calls the working directory so when it is gone */
+	T(mkdir("ag/g", 0755));
+	T(mkdir("ag/g (deleted)", 0755));
+	T(chdir("ag/g"));
+	T(rmdir("../g"));
+	T(mkdirat(top, "ag/g (deleted)/1", 0755));
+	O(open("2", make, 0600));
+	T(fchdir(top));
+	show("ag/g (deleted)/2");
+	(void)close(top);
+}
+
+/* ... and then the way there is closed. */
+static void closed_directory(void)
+{
+	const int make = O_CREAT | O_EXCL | O_WRONLY;
+	int dir;
+
+	group = "closed";
+	T(mkdir("cl", 0755));
+	T(mkdir("cl/n", 0755));
+	dir = open("cl", O_RDONLY | O_DIRECTORY);
+	O(open("cl/n/1", make, 0600));
+	T(chmod("cl", 0));
+	O(open("cl/n/2", make, 0600));
+	T(fchmod(dir, 0700));
+	O(open("cl/n/3", make, 0600));
+	T(fchmod(dir, 0600));
+	O(open("cl/n/4", make, 0600));
+	T(fchmod(dir, 0700));
+	O(open("cl/n/5", make, 0600));
+	T(chmod("cl/n", 0600));
+	O(open("cl/n/6", make, 0600));
+	T(chmod("cl/n", 0700));
+	(void)close(dir);
+}
+
 void cases_names(void)
 {
 	directories();
@@ -242,4 +337,6 @@ void cases_names(void)
 	hard_links();
 	renames();
 	sockets();
+	same_directory();
+	closed_directory();
 }

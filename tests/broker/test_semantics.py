@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The broker performs calls for the command: each must end as if the kernel had done it."""
+import ctypes
 import os
 import re
 import shutil
+import subprocess
+import time
 
 # What may differ, and why. The key is the call as the program prints it (group, text).
 ALLOWED = {
@@ -61,3 +64,37 @@ def test_same_as_without(box, programs):
              for n, i in zip(native, inside)
              if n != i and not (n[:2] == i[:2] and allowed(n, i, box.who.name))]
     assert not wrong, "\n".join(wrong)
+
+
+WRITER = """
+import os
+n = 0
+while True:
+    moved = os.path.exists("moved")
+    os.close(os.open("d/last" if moved else f"d/{n}", os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    if moved:
+        break
+    n += 1
+"""
+
+
+def exchange(one, other):
+    libc = ctypes.CDLL(None, use_errno=True)
+    r = libc.renameat2(-100, os.fsencode(one), -100, os.fsencode(other), 2)
+    assert r == 0, os.strerror(ctypes.get_errno())
+
+
+def test_moved_by_the_host(box):
+    """Who goes on writing to a directory by its name writes to the one that has it now, at once."""
+    old, new = box.mkdir("ws/d"), box.mkdir("ws/e")
+    p = box.who.popen(box.argv("/usr/bin/python3", "-c", WRITER), cwd=box.ws, env=box.env,
+                      stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                      text=True)
+    end = time.monotonic() + 20
+    while len(os.listdir(old)) < 100 and p.poll() is None and time.monotonic() < end:
+        pass
+    exchange(old, new)
+    box.write("ws/moved", "")
+    out, _ = p.communicate(timeout=20)
+    assert p.returncode == 0, out
+    assert "last" in os.listdir(old) and "last" not in os.listdir(new)

@@ -338,6 +338,7 @@ static void fill(struct broker *b, const struct broker_setup *s, struct arena *a
 		.learns = s->learns,
 		.asks = s->asks,
 		.lock = s->lock,
+		.recent.parent = -1,
 	};
 	b->inquiries = inquiries_new(b);
 	b->proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);

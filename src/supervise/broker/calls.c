@@ -83,12 +83,7 @@ int call_judge(const struct call *c, const struct place *p, enum guard_op op, bo
 		*ret = (struct guard_answer){ .allowed = true };
 		return 0;
 	}
-	place_text(p, path);
 	guard_ask(c->b->guard, &q, ret);
-	if (ret->allowed && bare_is_read_only(c->b, path)) {
-		ret->allowed = false;
-		ret->reason = "a protected name leads here";
-	}
 	if (ret->allowed && ret->way == GUARD_BIRTH) {
 		const char *reason = guard_check_birth(c->b->guard, &q);
 

@@ -71,17 +71,17 @@ static bool place_of(const struct broker *b, const char *path, struct place *ret
  * Is it on a mount of the sandbox's that was met before? Only where mounts have numbers that are
  * never used again (Linux 6.8): one that is the sandbox's once is so for ever.
  */
-static bool is_on_known_mount(const struct broker *b, int file)
+static bool is_on_known_mount(const struct broker *b, int file, struct statx *ret)
 {
 	const struct own_mounts *own = &b->own_mounts;
-	struct statx st;
 
 	if (own->n == 0 ||
-	    statx(file, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_MNT_ID_UNIQUE, &st) < 0 ||
-	    !(st.stx_mask & STATX_MNT_ID_UNIQUE))
+	    statx(file, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE | STATX_MNT_ID_UNIQUE,
+		  ret) < 0 ||
+	    !(ret->stx_mask & STATX_MNT_ID_UNIQUE))
 		return false;
 	for (size_t i = 0; i < own->n; i++) {
-		if (own->id[i] == st.stx_mnt_id)
+		if (own->id[i] == ret->stx_mnt_id)
 			return true;
 	}
 	return false;
@@ -116,10 +116,12 @@ static int judge(const struct call *c, const struct subject *s)
 	struct broker *b = c->b;
 	char path[PATH_MAX];
 	struct place p;
+	struct statx known;
 	struct stat st;
 	int r = 0;
 
-	if (!b->plan->bare && (!s->by_number || is_on_known_mount(b, s->file)))
+	recent_forget(b); /* it may be a directory */
+	if (!b->plan->bare && (!s->by_number || is_on_known_mount(b, s->file, &known)))
 		return 0; /* the mounts decide */
 	if (fstat(s->file, &st) < 0)
 		return -errno;
@@ -361,11 +363,13 @@ static int call_by_descriptor(struct call *c)
 	_cleanup_subject_ struct subject s = { .file = call_take_fd(c, (int)c->args[0]),
 					       .by_number = true };
 	bool direct = c->n->data.nr == SYS_fchmod || c->n->data.nr == SYS_fchown;
+	struct statx st;
 	int r;
 
 	if (s.file < 0)
 		return s.file;
-	if (direct && !c->b->plan->bare && is_on_known_mount(c->b, s.file))
+	if (direct && !c->b->plan->bare && is_on_known_mount(c->b, s.file, &st) &&
+	    !S_ISDIR(st.stx_mode))
 		return tell(c, &s, change_copy(c, &s));
 	if (fcntl(s.file, F_GETFL) & O_PATH)
 		return -EBADF;

@@ -64,6 +64,7 @@ struct broker {
 	int *bulk; /* the plan's bulk directories as they were at the start, O_PATH */
 	struct tasks tasks;
 	struct own_mounts own_mounts;
+	struct recent recent;
 	bool umask_used; /* the command has called umask(2) */
 	mode_t initial_umask, own_umask;
 	struct later *later; /* what was told as running later */

@@ -77,6 +77,7 @@ static const struct {
 	const char *part;
 	const char *reason;
 } directories[] = {
+	/* each begins with a dot */
 	{ "/.github/workflows/", "CI" },
 	{ "/.github/actions/", "CI" },
 	{ "/.circleci/", "CI" },
@@ -107,21 +108,27 @@ bool later_is_installed(const char *path)
 	return false;
 }
 
-const char *later_reason(const char *path)
+/* By its name, or by a directory that it lies in. */
+static const char *reason_of(const char *path)
 {
 	const char *slash = strrchr(path, '/');
 
-	if (later_is_installed(path))
-		return NULL;
 	if (slash && lockfile_is_one(slash + 1))
 		return "where packages come from";
 	for (size_t i = 0; slash && i < ARRAY_LEN(names); i++) {
 		if (name_matches(names[i].name, slash + 1))
 			return names[i].reason;
 	}
-	for (size_t i = 0; i < ARRAY_LEN(directories); i++) {
+	for (size_t i = 0; strstr(path, "/.") && i < ARRAY_LEN(directories); i++) {
 		if (strstr(path, directories[i].part))
 			return directories[i].reason;
 	}
 	return NULL;
+}
+
+const char *later_reason(const char *path)
+{
+	const char *reason = reason_of(path);
+
+	return reason && !later_is_installed(path) ? reason : NULL;
 }

@@ -15,11 +15,20 @@ struct call;
  */
 struct place {
 	int parent; /* O_PATH */
+	bool lent; /* the parent is the broker's to close: see struct recent */
 	char path[PATH_MAX];
 	char name[NAME_MAX + 1];
 	const char *root; /* the guarded directory it lies in, NULL = not guarded */
 	bool relayed; /* root is a private directory: performed, but nothing is protected */
 	bool slash; /* the path ended in a slash */
+};
+
+/* The directory that the last path led to, kept open: most calls come back to it. */
+struct recent {
+	int parent; /* -1 = none */
+	char path[PATH_MAX];
+	uint64_t lent_to; /* the last call with a place that uses it */
+	int64_t since_ms; /* when the way there was last walked */
 };
 
 #define PLACE_INIT                                                                                 \
@@ -56,6 +65,8 @@ int place_resolve(const struct broker *b, int base, const char *path, uint64_t h
 		  struct place *ret);
 /* Text of the symlink that p names, PATH_MAX bytes; -EINVAL when it is none. */
 int place_read_link(const struct place *p, char *ret);
+/* Rights on directories were changed: walk the whole way next time. */
+void recent_forget(struct broker *b);
 /* Where the place lies now: after waiting for a lock. */
 int place_refresh(const struct broker *b, struct place *p);
 /* p is, or holds, a bulk directory: the kernel's grant would move along with it. */

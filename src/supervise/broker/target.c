@@ -12,12 +12,15 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "base/sys.h"
 #include "base/text.h"
 #include "supervise/broker/internal.h"
+
+#define RECENT_MS 20
 
 int call_magic_fd(const struct call *c, const char *path)
 {
@@ -98,8 +101,10 @@ const char *guarded_root(const struct broker *b, const char *path, bool *ret_rel
 
 void place_done(struct place *p)
 {
-	fd_close(p->parent);
+	if (!p->lent)
+		fd_close(p->parent);
 	p->parent = -1;
+	p->lent = false;
 }
 
 int place_open(const struct place *p)
@@ -109,8 +114,11 @@ int place_open(const struct place *p)
 
 void place_text(const struct place *p, char *ret)
 {
-	(void)snprintf(ret, PLACE_TEXT_MAX, "%s/%s", strcmp(p->path, "/") == 0 ? "" : p->path,
-		       p->name);
+	size_t dir = strcmp(p->path, "/") == 0 ? 0 : strlen(p->path), name = strlen(p->name);
+
+	memcpy(ret, p->path, dir);
+	ret[dir] = '/';
+	memcpy(ret + dir + 1, p->name, name + 1);
 }
 
 bool place_holds_bulk(const struct broker *b, const struct place *p)
@@ -242,15 +250,93 @@ static const char *after_self(const char *path, int *dirfd)
 	return *rest ? rest : path;
 }
 
-int call_resolve(const struct call *c, int dirfd, const char *path, uint64_t how, struct place *ret)
+/* ---- the last directory again ---- */
+
+static int64_t now_ms(void)
+{
+	struct timespec t;
+
+	(void)clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+void recent_forget(struct broker *b)
+{
+	b->recent.since_ms = 0;
+}
+
+/*
+ * Does the way `dir`, the directory part of a path, lead to the canonical path `to` by its text
+ * alone? For a relative one the place where it starts is asked for, which is cheaper than
+ * opening it.
+ */
+static bool leads_to(const struct call *c, int dirfd, const char *dir, const char *to)
+{
+	size_t len = strlen(dir), to_len = strlen(to), from_len;
+	char from[PATH_MAX] _unfilled_;
+
+	for (size_t i = 1; i < len; i++) {
+		if (dir[i] == '/' && (dir[i - 1] == '/' || dir[i - 1] == '.'))
+			return false; /* "..", or not as the kernel writes it */
+	}
+	len -= len > 0; /* the slash at its end */
+	if (*dir == '/')
+		return len > 0 && len == to_len && memcmp(dir, to, len) == 0 && call_is_valid(c);
+	from_len = len > 0 ? to_len - len - 1 : to_len;
+	if (len + 1 >= to_len ||
+	    (len > 0 && (to[from_len] != '/' || memcmp(to + from_len + 1, dir, len) != 0)))
+		return false;
+	call_base_text(c, dirfd, from);
+	/* of a removed directory the kernel adds this to what it was called */
+	return strlen(from) == from_len && memcmp(from, to, from_len) == 0 &&
+	       !text_ends(from, " (deleted)");
+}
+
+/*
+ * The last directory is used again when the text of the path leads there, and it still lies
+ * where that text says: then no link is on the way, and a walk would find it. What is skipped
+ * are the rights on the way, so the way is walked again now and then: where somebody
+ * outside takes them away, that holds a moment later.
+ */
+static bool resolve_again(const struct call *c, int dirfd, const char *path, struct place *ret)
+{
+	struct recent *last = &c->b->recent;
+	struct place p = { .parent = last->parent, .lent = true };
+	char dir[PATH_MAX] _unfilled_;
+
+	if (last->parent < 0 || now_ms() - last->since_ms > RECENT_MS || split(path, dir, &p) < 0 ||
+	    !leads_to(c, dirfd, dir, last->path) || place_refresh(c->b, &p) < 0 ||
+	    strcmp(p.path, last->path) != 0)
+		return false;
+	last->lent_to = c->n->id;
+	place_done(ret);
+	*ret = p;
+	return true;
+}
+
+/* Keep the directory of a place for the calls to come. */
+static void keep(const struct call *c, struct place *p)
+{
+	struct recent *last = &c->b->recent;
+
+	if (last->lent_to == c->n->id || p->lent)
+		return; /* in use by the other path of this call */
+	fd_close(last->parent);
+	last->parent = p->parent;
+	memcpy(last->path, p->path, strlen(p->path) + 1);
+	last->lent_to = c->n->id;
+	last->since_ms = now_ms();
+	p->lent = true;
+}
+
+static int resolve_from(const struct call *c, int dirfd, const char *path, uint64_t how,
+			struct place *ret)
 {
 	_cleanup_fd_ int base = -1;
 	struct place p = PLACE_INIT;
 	char dir[PATH_MAX] _unfilled_;
 	int r;
 
-	if (!how)
-		path = after_self(path, &dirfd);
 	if (*path == '/')
 		return call_is_valid(c) ? place_resolve(c->b, c->b->root, path, how, ret)
 					: ANSWER_CONTINUE;
@@ -264,6 +350,21 @@ int call_resolve(const struct call *c, int dirfd, const char *path, uint64_t how
 		return r;
 	p.parent = TAKE_FD(base);
 	return place_settle(c->b, &p, ret);
+}
+
+int call_resolve(const struct call *c, int dirfd, const char *path, uint64_t how, struct place *ret)
+{
+	int r;
+
+	if (how)
+		return resolve_from(c, dirfd, path, how, ret);
+	path = after_self(path, &dirfd);
+	if (resolve_again(c, dirfd, path, ret))
+		return 0;
+	r = resolve_from(c, dirfd, path, how, ret);
+	if (r == 0)
+		keep(c, ret);
+	return r;
 }
 
 /* Both paths name something in the same directory, by their text. */
@@ -288,14 +389,12 @@ int call_resolve_second(const struct call *c, int dirfd, const char *path,
 
 	if (dirfd != first_dirfd || !are_siblings(path, first_path))
 		return call_resolve(c, dirfd, path, 0, ret);
+	if (!first->lent)
+		return call_resolve(c, dirfd, path, 0, ret);
 	p = *first;
-	p.parent = -1;
 	r = split(path, dir, &p);
 	if (r < 0)
 		return r;
-	p.parent = fcntl(first->parent, F_DUPFD_CLOEXEC, 3);
-	if (p.parent < 0)
-		return ANSWER_CONTINUE;
 	place_done(ret);
 	*ret = p;
 	return 0;

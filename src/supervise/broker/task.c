@@ -165,7 +165,7 @@ static int open_base(const struct call *c, int dirfd, const char *path)
 
 static void base_text(const struct call *c, int dirfd, char *ret)
 {
-	const struct task *t = find_task(c);
+	struct task *t = find_task(c);
 	char link[24] = "cwd";
 	ssize_t n;
 
@@ -174,6 +174,8 @@ static void base_text(const struct call *c, int dirfd, char *ret)
 	n = t ? readlinkat(t->dir, link, ret, PATH_MAX - 1) : 0;
 	if (n < 0 && (t = live_task(c))) /* of a task that is gone */
 		n = readlinkat(t->dir, link, ret, PATH_MAX - 1);
+	if (n > 0)
+		t->answered = c->n->id;
 	ret[n > 0 ? n : 0] = '\0';
 }
 
