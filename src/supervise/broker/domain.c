@@ -137,12 +137,19 @@ static int find_domain(const struct call *c, struct domain **ret)
 
 /* --- the threads ---------------------------------------------------------------------------- */
 
+bool domain_is_entered(const struct call *c)
+{
+	const struct domains *all = c->b->domains;
+
+	return all && all->busy && pthread_equal(pthread_self(), all->busy->thread);
+}
+
 int domain_errand(const struct call *c, int (*errand)(void *arg), void *arg)
 {
 	struct domains *all = c->b->domains;
 	int r;
 
-	if (!all || !all->busy || !pthread_equal(pthread_self(), all->busy->thread))
+	if (!domain_is_entered(c))
 		return errand(arg);
 	(void)pthread_mutex_lock(&all->lock);
 	all->errand = errand;

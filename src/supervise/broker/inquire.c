@@ -231,9 +231,9 @@ static void *read_answers(void *arg)
 	return NULL;
 }
 
-/* Under the lock. */
-static bool start(struct inquiries *q)
+static int start(void *arg)
 {
+	struct inquiries *q = arg;
 	pthread_t thread;
 
 	if (!q->started && pthread_create(&thread, NULL, read_answers, q) == 0) {
@@ -241,6 +241,23 @@ static bool start(struct inquiries *q)
 		q->started = true;
 	}
 	return q->started;
+}
+
+/*
+ * Would the caller's own Landlock domain let it connect to this port? We are in it, but who makes
+ * the connection is not. A group address is one that TCP cannot be connected to: the kernel asks
+ * Landlock and then goes no further.
+ */
+static bool is_let_connect(uint16_t port)
+{
+	_cleanup_fd_ int sock = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	struct sockaddr_in nowhere = { .sin_family = AF_INET,
+				       .sin_port = htons(port),
+				       .sin_addr.s_addr = htonl(INADDR_ALLHOSTS_GROUP) };
+
+	return sock >= 0 &&
+	       (connect(sock, (const struct sockaddr *)&nowhere, sizeof(nowhere)) == 0 ||
+		errno != EACCES);
 }
 
 static struct waiting *find_place(struct inquiries *q)
@@ -267,7 +284,9 @@ static struct waiting *free_place(struct inquiries *q, bool must)
 
 static int ask(struct inquiries *q, const struct call *c, struct waiting *w)
 {
-	struct waiting *place = q->ended || !start(q) ? NULL : free_place(q, w->asked.source);
+	/* by the first thread: the answers are for all, whichever domain the first is in */
+	bool hears = !q->ended && domain_errand(c, start, q);
+	struct waiting *place = hears ? free_place(q, w->asked.source) : NULL;
 
 	if (!place || q->ended)
 		return ANSWER_CONTINUE;
@@ -297,6 +316,8 @@ int inquire(const struct call *c, int *sock, const struct address *to)
 		return r;
 	if (is_inside(&w.asked) && !(bare && w.asked.port == PORT_DNS))
 		return bare ? deliver_local(c, *sock, to, &w.asked) : ANSWER_CONTINUE;
+	if (domain_is_entered(c) && !is_let_connect(w.asked.port))
+		return -EACCES;
 	r = ANSWER_CONTINUE;
 	if (c->b->redirects) {
 		w.asked.source = claim_source(*sock, to);

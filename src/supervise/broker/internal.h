@@ -204,6 +204,8 @@ void broker_watch(struct call *c);
  * of its own (domain.c).
  */
 int domains_answer(struct call *c);
+/* This thread is in a Landlock domain that the caller has entered by itself. */
+bool domain_is_entered(const struct call *c);
 /* Run something that looks into the calling task, where that is allowed. */
 int domain_errand(const struct call *c, int (*errand)(void *arg), void *arg);
 
