@@ -221,9 +221,14 @@ static struct ambit_process *new_process(const struct ambit_spawn *s, pid_t pid,
 	return p;
 }
 
-static void end_at_once(pid_t pid)
+/*
+ * By descriptor where there is one: somebody else in this process may have waited for it, and then
+ * the number may be another's.
+ */
+static void end_at_once(pid_t pid, int pidfd)
 {
-	(void)kill(pid, SIGKILL);
+	if (pidfd < 0 || sys_pidfd_send_signal(pidfd, SIGKILL) == -ENOSYS)
+		(void)kill(pid, SIGKILL);
 	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
 		;
 }
@@ -252,7 +257,7 @@ static int spawn(const struct ambit_config *c, const struct ambit_spawn *s,
 	pidfd = (int)syscall(SYS_pidfd_open, pid, 0u);
 	*ret = pidfd < 0 ? NULL : new_process(s, pid, pidfd, ours);
 	if (!*ret) {
-		end_at_once(pid);
+		end_at_once(pid, pidfd);
 		return error_set(e, ENOMEM, "cannot watch %s", program);
 	}
 	(void)TAKE_FD(ours);
@@ -482,7 +487,7 @@ void ambit_process_free(struct ambit_process *p)
 	if (!p)
 		return;
 	if (!p->ended)
-		end_at_once(p->pid);
+		end_at_once(p->pid, p->pidfd);
 	fd_close(p->events);
 	fd_close(p->pidfd);
 	buf_done(&p->text);

@@ -64,6 +64,16 @@ int ask_check(struct error *e) NODISCARD;
 void ask_person(struct run *run, const struct egress_record *r, const char *grant_file);
 void ask_person_write(struct run *run, const struct violation *v, const char *grant_file);
 
+/* report_file.c: where --report goes; NULL = nowhere, "-" = stderr */
+struct report_file {
+	const char *path, *name; /* name: below dir */
+	int dir, fd; /* dir: -1 when it is a descriptor of ours */
+};
+int report_file_open(struct report_file *f, const char *path, struct error *e) NODISCARD;
+int report_file_write(struct report_file *f, const struct buf *text, struct error *e) NODISCARD;
+void report_file_close(struct report_file *f);
+#define _cleanup_report_file_ __attribute__((cleanup(report_file_close)))
+
 /* output.c */
 int output_write(const struct buf *b, struct error *e) NODISCARD; /* to stdout */
 /* Text from outside, escaped to one harmless line. */

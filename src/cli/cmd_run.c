@@ -22,17 +22,6 @@ static const char *report_path(const struct options *o)
 	return strcmp(o->report, "none") == 0 ? NULL : o->report;
 }
 
-/* Opened before the run: a report that cannot be written stops it. */
-static int open_report(const char *path, int *ret, struct error *e)
-{
-	*ret = -1;
-	if (!path)
-		return 0;
-	*ret = strcmp(path, "-") == 0 ? fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3)
-				      : open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-	return *ret < 0 ? error_set(e, errno, "--report %s: %s", path, strerror(errno)) : 0;
-}
-
 #define TOLD_MAX 20 /* lines on stderr; the report has them all */
 
 /* Who hears of it: the person at stderr, or a program at --events-fd. */
@@ -141,17 +130,15 @@ static void tell_end(const struct report *r, unsigned told)
 	tell_paths("removed protected names, which it cannot make again", r->removed, r->n_removed);
 }
 
-static int write_report(int fd, const struct report *r, char *const *argv,
+static int write_report(struct report_file *f, const struct report *r, char *const *argv,
 			const struct run_result *result, struct error *e)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(BUF_MAX_TEXT);
-	int err;
 
-	if (fd < 0)
+	if (!f->path)
 		return 0;
 	report_print_json(r, argv, result, &b);
-	err = fd_write_all(fd, buf_str(&b), b.len);
-	return err < 0 ? error_set(e, -err, "cannot write the report: %s", strerror(-err)) : 0;
+	return report_file_write(f, &b, e);
 }
 
 /* Opened before the run, as the report is. */
@@ -172,13 +159,13 @@ int run_sandboxed(const struct invocation *inv, struct run_request *req, int eve
 	struct report report = { .a = inv->arena };
 	struct run_result result = { 0 };
 	_cleanup_audit_ struct audit *log = NULL;
-	_cleanup_fd_ int fd = -1;
+	_cleanup_report_file_ struct report_file file;
 	const struct policy_inputs *inputs = req->control ? req->control->inputs : NULL;
 	struct listener listener = { .events = events,
 				     .srt = inv->srt,
 				     .grant_file = inputs ? inputs->grant_file : NULL,
 				     .answers = BUF_INIT(ANSWERS_MAX) };
-	int r = open_report(report_path(&inv->options), &fd, e);
+	int r = report_file_open(&file, report_path(&inv->options), e);
 
 	if (r == 0)
 		r = open_log(inv->options.log, req->policy, &req->log, e);
@@ -212,7 +199,7 @@ int run_sandboxed(const struct invocation *inv, struct run_request *req, int eve
 	events_end(events, &report, req->argv, &result);
 	if (events < 0)
 		tell_end(&report, listener.told);
-	return write_report(fd, &report, req->argv, &result, e);
+	return write_report(&file, &report, req->argv, &result, e);
 }
 
 static int parse_descriptor(const struct invocation *inv, const char *option, const char *text,

@@ -112,13 +112,23 @@ static bool is_called(const char *argv0, const char *name)
 	return argv0 && strcmp(slash ? slash + 1 : argv0, name) == 0;
 }
 
-int main(int argc, char **argv)
+/* The words as they lie in memory are what /proc shows of us; init takes them away inside. */
+static char **copy_words(struct arena *a, int n, char *const *words)
+{
+	char **copy = arena_array(a, (size_t)n + 1, sizeof(*copy));
+
+	for (int i = 0; i < n; i++)
+		copy[i] = arena_strdup(a, words[i]);
+	return copy;
+}
+
+int main(int argc, char **words)
 {
 	_cleanup_arena_ struct arena *a = arena_new();
+	char **argv = copy_words(a, argc, words);
 	struct error e = { 0 };
 	int status = 0;
 
-	(void)argc;
 	if (is_called(argv[0], "srt") && hold_standard_fds(&e) == 0)
 		return srt_main(a, argv, environ);
 	if (ambit(a, argv, &status, &e) == 0)

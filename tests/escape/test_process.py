@@ -99,6 +99,16 @@ def test_32_bit_program(box):
     assert r.code != 0 and "ia32" not in r.out, r
 
 
+# --- P: the caller's own options -----------------------------------------------
+
+
+def test_the_callers_options_are_not_seen(box):
+    """Init's command line can be read by everybody inside: no option of the caller's is in it."""
+    r = box.sh("cat /proc/[0-9]*/cmdline | tr '\\0' ' '",
+               options=["--network", "allowlist", "--set", "network.parentProxy.http=http://u:hunter2@127.0.0.1:9"])
+    assert "proc" in r.out and "hunter2" not in r.out and "allowlist" not in r.out, r
+
+
 # --- K10: set-user-ID programs and file capabilities -------------------------
 
 

@@ -227,7 +227,7 @@ class World:
             return self._fact(self.outside / name) != self.before[name]
         if name == "write-create":
             return (self.outside / "write-created").exists()
-        if name in ("suid-chmod", "sgid-chmod", "suid-create"):
+        if name in ("suid-chmod", "sgid-chmod", "suid-create", "suid-node"):
             p = self.box.ws / name
             return p.exists() and bool(p.stat().st_mode & 0o6000)
         if name in ("node-char", "node-block"):

@@ -100,6 +100,32 @@ def test_refused_port_of_a_name(net, box, kernel):
     assert not net.leaks(ports=(443,)), str(r)
 
 
+CONFINED = """
+import ctypes, errno, json, os, socket, sys
+libc = ctypes.CDLL(None, use_errno=True)
+def confine():
+    rules = (ctypes.c_uint64 * 2)(0, 2)  # connect(2) of TCP, to no port
+    ruleset = libc.syscall(444, rules, ctypes.sizeof(rules), 0)
+    assert ruleset >= 0 and libc.prctl(38, 1, 0, 0, 0) == 0 and libc.syscall(446, ruleset, 0) == 0
+for how, port in json.loads(sys.argv[1]):
+    if os.fork() == 0:
+        if how == "confined":
+            confine()
+        r = socket.socket().connect_ex(("allowed.test", port))
+        print(errno.errorcode.get(r, "connected"), flush=True)
+        os._exit(0)
+    os.wait()
+"""
+
+
+@pytest.mark.parametrize("order", [["free", "confined"], ["confined", "free"]])
+def test_landlock_of_the_program(net, box, kernel, order):
+    """Who has given up connecting is not connected by us; others are, whoever came first."""
+    r = box.run(PYTHON, "-c", CONFINED, json.dumps(list(zip(order, (80, 443))))).ok()
+    said = {"free": "connected", "confined": "EACCES"}
+    assert r.out.split() == [said[how] for how in order], r
+
+
 def test_address_of_no_name(net, box, kernel):
     found, r = attempt(box, ("block", "198.18.0.77", 80), ("block", "fd53:ab17::4d", 443))
     assert [said for said, _ in found] == ["ENETUNREACH"] * 2, found

@@ -549,6 +549,37 @@ def test_report_that_cannot_be_written(plain):
     refused(plain, "run", "--report", "/no/such/dir/r.json", says="/no/such/dir/r.json")
 
 
+def test_report_follows_no_link(plain):
+    """What an earlier run has left in the project does not lead the report out of it."""
+    victim = plain.write("victim", "precious")
+    (plain.ws / "r.json").symlink_to(victim)
+    refused(plain, "run", "--report", "r.json", says="is a symbolic link")
+    assert victim.read_text() == "precious"
+    # the names of descriptors are links, and meant
+    plain.execute(["sh", "-c", f"{AMBIT} run --report /dev/stdout -- true > out.json"], cwd=plain.ws).ok()
+    assert json.loads((plain.ws / "out.json").read_text())["exitCode"] == 0
+
+
+@pytest.mark.parametrize("trick, where", [
+    ("rm r.json", "r.json"),
+    ("yes '{}' | head -c 100000 > r.json", "r.json"),
+    ("rm r.json; yes '{}' | head -c 100000 > r.json", "r.json"),
+    ("rm r.json; ln -s ../victims/r.json r.json", None),
+    ("rm r.json; mkfifo r.json", None),
+    ("mv d d2; ln -s ../victims d", "d2/r.json"),
+])
+def test_report_is_ours_in_the_end(plain, trick, where):
+    """The command can write to the report's directory; what it does there does not count."""
+    victim = plain.write("victims/r.json", "precious")
+    plain.mkdir("ws/d")
+    r = plain.sh(trick, options=["--report", "d/r.json" if "mv d" in trick else "r.json"])
+    assert victim.read_text() == "precious"
+    if where:
+        assert r.code == 0 and json.loads((plain.ws / where).read_text())["exitCode"] == 0, str(r)
+    else:
+        assert r.code == 125 and "--report" in r.err, str(r)
+
+
 def test_report_none(plain):
     r = plain.run("true", options=["--report", "none"]).ok()
     assert r.err == "" and not (plain.ws / "none").exists()

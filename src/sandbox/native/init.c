@@ -14,8 +14,11 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
@@ -31,6 +34,8 @@
 #include "sandbox/native/seccomp.h"
 
 #define LAST_LOOK_MS 2000
+
+#define WORDS_MAX (8 << 20) /* more than the kernel takes */
 
 static void tell(int control, enum init_event_type type, int value)
 {
@@ -169,6 +174,25 @@ static void keep_only(struct init *in)
 		leave(in, 125);
 }
 
+/*
+ * Everybody inside can read our command line, and the options of the caller are not theirs to know:
+ * the password of a proxy may be among them. Nothing refers to these words any more (main() has
+ * copied them); they lie in one piece, the environment or the program's name behind them.
+ */
+static void hide_words(void)
+{
+	static const char shown[] = "ambit-init";
+	char *start = program_invocation_name;
+	char *end = environ[0] ? environ[0] : (char *)(uintptr_t)getauxval(AT_EXECFN);
+	ptrdiff_t room = start && end ? end - start : 0;
+
+	if (room <= 0 || room > WORDS_MAX)
+		return;
+	memset(start, 0, (size_t)room);
+	if (room >= (ptrdiff_t)sizeof(shown))
+		memcpy(start, shown, sizeof(shown));
+}
+
 int native_init(const struct plan *plan, const struct sandbox_command *cmd,
 		const struct init_sockets *sockets, mode_t mask, struct error *e)
 {
@@ -190,8 +214,10 @@ int native_init(const struct plan *plan, const struct sandbox_command *cmd,
 		return error_set(e, errno, "cannot make a session for the terminal: %s",
 				 strerror(errno));
 	/* exec makes the command dumpable again; a keeper around us has to see what it does before */
-	if (!plan->bare)
+	if (!plan->bare) {
 		(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+		hide_words(); /* without a pid namespace all others can be seen as well */
+	}
 	/* vfork: nothing to copy; native_exec() never comes back here */
 	in.command = vfork();
 	if (in.command < 0)

@@ -90,7 +90,7 @@ static const struct seccomp_rule rules[] = {
 	WATCH(open, INT_HAS_NONE(1, WRITE_INTENT)), NOTIFY(open),
 	WATCH(openat, INT_HAS_NONE(2, WRITE_INTENT)), NOTIFY(openat),
 	ROW(openat2, SECCOMP_OPENAT2), /* its flags are behind a pointer */
-	NOTIFY(creat), NOTIFY(mkdir), NOTIFY(mkdirat), NOTIFY(mknod), NOTIFY(mknodat),
+	NOTIFY(creat), NOTIFY(mkdir), NOTIFY(mkdirat),
 	NOTIFY(symlink), NOTIFY(symlinkat), NOTIFY(link), NOTIFY(linkat), NOTIFY(rename),
 	NOTIFY(renameat), NOTIFY(renameat2), NOTIFY(truncate),
 	/* Performed too: by a descriptor they reach files outside. */
@@ -129,6 +129,18 @@ static const struct seccomp_rule rules[] = {
 #undef IN
 #define IN GROUP_PATHS
 	NOTIFY(fchmodat2),
+#undef IN
+#define IN GROUP_HARDENING
+	NO_SETUID(mknod, 1),
+#undef IN
+#define IN GROUP_PATHS
+	NOTIFY(mknod),
+#undef IN
+#define IN GROUP_HARDENING
+	NO_SETUID(mknodat, 2),
+#undef IN
+#define IN GROUP_PATHS
+	NOTIFY(mknodat),
 #undef IN
 
 #define IN GROUP_MEMORY

@@ -206,7 +206,7 @@ static int do_mknod(struct call *c, int dirfd, uint64_t address, mode_t mode, ui
 	if (why.way != GUARD_PLAIN)
 		return -EACCES;
 	call_adopt_umask(c);
-	return mknodat(p.parent, p.name, mode, (dev_t)dev) < 0 ? -errno : 0;
+	return mknodat(p.parent, p.name, mode & (S_IFMT | 01777), (dev_t)dev) < 0 ? -errno : 0;
 }
 
 static int do_symlink(struct call *c, uint64_t target, int dirfd, uint64_t address)

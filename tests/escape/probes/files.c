@@ -542,6 +542,19 @@ static int suid_create(const struct context *c, char *detail, size_t size)
 	return !fstat(fd, &st) && (st.st_mode & S_ISUID) ? 0 : -EPERM;
 }
 
+static int suid_node(const struct context *c, char *detail, size_t size)
+{
+	char path[PATH_SIZE];
+	struct stat st;
+
+	(void)detail, (void)size;
+	snprintf(path, sizeof path, "%s/suid-node", context_get(c, "ws"));
+	umask(0);
+	if (mknod(path, S_IFREG | 06755, 0) < 0)
+		return -errno;
+	return !stat(path, &st) && (st.st_mode & (S_ISUID | S_ISGID)) ? 0 : -EPERM;
+}
+
 static int make_node(const struct context *c, const char *name, mode_t type, dev_t dev)
 {
 	char path[PATH_SIZE];
@@ -616,6 +629,7 @@ static const struct probe table[] = {
 	{ "suid-chmod", suid_chmod },
 	{ "sgid-chmod", sgid_chmod },
 	{ "suid-create", suid_create },
+	{ "suid-node", suid_node },
 	{ "node-char", node_char },
 	{ "node-block", node_block },
 	{ "node-open", node_open },
