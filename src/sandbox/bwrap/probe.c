@@ -13,11 +13,13 @@
 #include "sandbox/bwrap/bwrap.h"
 #include "sandbox/native/native.h"
 
+#define UNMAPPED_UID 65534 /* in a user namespace: whoever is outside, root for one */
+
 /* Only root can have put it there, so that it is the one that was installed. */
 static bool is_trusted(const struct stat *st)
 {
-	return S_ISREG(st->st_mode) && st->st_uid == 0 && !(st->st_mode & (S_IWGRP | S_IWOTH)) &&
-	       st->st_mode & S_IXOTH;
+	return S_ISREG(st->st_mode) && (st->st_uid == 0 || st->st_uid == UNMAPPED_UID) &&
+	       !(st->st_mode & (S_IWGRP | S_IWOTH)) && st->st_mode & S_IXOTH;
 }
 
 int bwrap_find(struct arena *a, const char **ret, struct error *e)
