@@ -275,6 +275,49 @@ LIES = {
 }
 
 
+# As AppArmor's profile for what bwrap starts: without the capabilities that ambit-init would use.
+POWERLESS = 'words = [w for i, w in enumerate(words) if b"--cap-add" not in words[max(i - 1, 0):i + 1]]'
+
+
+def powerless(box, *argv, env=None):
+    text = LIE.format(change=POWERLESS, real=box.home / "aside/real")
+    return with_bwrap(box, script_in_place(box, text), *argv, env=env)
+
+
+def test_helped_from_outside(box):
+    """ambit-init may not change its own namespaces: nothing is lost by it."""
+    r = powerless(box, AMBIT, "run", *BWRAP, "--allow-domain", "allowed.example", "--memory", "500m", "--",
+                  "/usr/bin/python3", "-c", """
+import os, pty, socket
+print(socket.gethostbyname("allowed.example")[:7], os.getpid())
+pty.openpty()
+for line in open("/proc/self/mountinfo"):
+    assert "master:" not in line and "shared:" not in line, line
+for line in open("/proc/self/status"):
+    assert not line.startswith("Cap") or int(line.split()[1], 16) == 0, line
+try:
+    socket.create_connection(("192.0.2.1", 80), 5)
+except PermissionError:
+    print("refused")
+""")
+    assert r.returncode == 0 and r.stdout == "198.18. 2\nrefused\n", r
+    assert "denied connect to 192.0.2.1:80" in r.stderr
+    told = json.loads(powerless(box, AMBIT, "check", "--json").stdout)
+    ours = {b["backend"]: b for b in told["others"]}["bwrap"]
+    assert ours["works"] and all(p["enforced"] for p in ours["properties"]), ours
+
+
+def test_no_host_mounts_appear(box):
+    """What the host mounts later does not come in: the mounts are private, by help or without."""
+    for run in (powerless, box_run):
+        r = run(box, AMBIT, "run", *BWRAP, "--", "grep", "-c", "master:\\|shared:", "/proc/self/mountinfo")
+        assert r.stdout == "0\n", r
+
+
+def box_run(box, *argv):
+    return with_bwrap(box, ("755", REAL), *argv)
+
+
 @pytest.mark.parametrize("lie", LIES)
 def test_told_to_do_less(box, lie):
     """Every mount is looked at from inside before anything is started."""

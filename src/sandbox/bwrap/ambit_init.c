@@ -41,12 +41,11 @@ static bool is_socket(int fd)
 }
 
 /* Tell the supervisor that bwrap has done its part; with it goes a pidfd of ours. */
-static int report_ready(struct error *e)
+static int report_ready(char word, struct error *e)
 {
 	_cleanup_fd_ int self = sys_pidfd_open(getpid());
-	int r = self < 0 ? self : fd_send(BWRAP_FD_READY, "", 1, self);
+	int r = self < 0 ? self : fd_send(BWRAP_FD_READY, &word, 1, self);
 
-	fd_close(BWRAP_FD_READY);
 	return r < 0 ? error_set(e, -r, "cannot reach the supervisor: %s", strerror(-r)) : 0;
 }
 
@@ -84,42 +83,66 @@ static int enter_group(const struct inner *in, struct error *e)
 	return r < 0 ? error_set(e, -r, "cannot enter the cgroup: %s", strerror(-r)) : 0;
 }
 
-static int set_up(const struct inner *in, struct error *e)
+/* A helper of the supervisor's does what we may not; he answers with a byte, or an error. */
+static int await_help(struct error *e)
+{
+	struct error said;
+	ssize_t n;
+
+	do {
+		n = recv(BWRAP_FD_READY, &said, sizeof(said), 0);
+	} while (n < 0 && errno == EINTR);
+	if (n == 1)
+		return 0;
+	if (n == sizeof(said) && said.code > 0) {
+		*e = said;
+		return -e->code;
+	}
+	return error_set(e, EPERM,
+			 "ambit-init may not change its own namespaces, and is not helped");
+}
+
+static int set_up(const struct inner *in, enum bwrap_word word, struct error *e)
 {
 	const struct plan *plan = &in->plan;
 	int r = bwrap_check_mounts(plan, e);
 
 	if (r == 0)
-		r = bwrap_finish_mounts(e);
-	/* bwrap has brought it up */
-	if (r == 0 && plan->new_net && !plan->loopback)
-		r = native_lower_loopback(e);
-	if (r == 0)
-		r = native_network(plan, BWRAP_FD_ERRORS, e);
+		r = word == BWRAP_POWERLESS ? await_help(e)
+					    : bwrap_finish(plan, BWRAP_FD_ERRORS, e);
+	fd_close(BWRAP_FD_READY);
 	if (r == 0)
 		r = enter_group(in, e);
 	return r == 0 ? native_settle(plan, in->cmd.limits, BWRAP_FD_CONTROL, BWRAP_FD_ERRORS, e)
 		      : r;
 }
 
-static int begin(struct inner *in, mode_t mask, struct error *e)
+static int begin(struct inner *in, enum bwrap_word word, mode_t mask, struct error *e)
 {
 	const struct init_sockets sockets = { BWRAP_FD_CONTROL, BWRAP_FD_ERRORS,
 					      .listener = BWRAP_FD_ERRORS, .keeper = -1 };
 	int r;
 
 	take_descriptors(in);
-	r = set_up(in, e);
+	r = set_up(in, word, e);
 	return r < 0 ? r : native_init(&in->plan, &in->cmd, &sockets, mask, e);
 }
 
 /* `ambit check` wants to know what could be done here. */
 static _Noreturn void probe(void)
 {
+	_cleanup_fd_ int self = sys_pidfd_open(getpid());
 	int results[NATIVE_STEP_MAX_] = { 0 };
+	bool powerless = bwrap_is_powerless();
+	char byte;
 
-	native_try(results);
-	(void)!send(BWRAP_FD_READY, results, sizeof(results), MSG_NOSIGNAL);
+	if (!powerless)
+		native_try(results);
+	results[NATIVE_STEP_USER] = powerless ? EPERM : 0;
+	if (self >= 0)
+		(void)!fd_send(BWRAP_FD_READY, results, sizeof(results), self);
+	if (powerless)
+		(void)!recv(BWRAP_FD_READY, &byte, 1, 0); /* until the helper is done */
 	_exit(0);
 }
 
@@ -129,6 +152,7 @@ int main(int argc, char **argv)
 	struct error e = { 0 };
 	struct inner *in = NULL;
 	mode_t mask = umask(0);
+	enum bwrap_word word;
 	int r;
 
 	if (getpid() == 1 && is_socket(BWRAP_FD_READY) && argc == 2 &&
@@ -139,11 +163,12 @@ int main(int argc, char **argv)
 		refuse_hand_start();
 	(void)prctl(PR_SET_NAME, "ambit-init", 0, 0, 0);
 	fd_close(BWRAP_FD_PROGRAM);
-	r = report_ready(&e);
+	word = bwrap_is_powerless() ? BWRAP_POWERLESS : BWRAP_ABLE;
+	r = report_ready((char)word, &e);
 	if (r == 0)
 		r = read_orders(a, &in, &e);
 	if (r == 0)
-		r = begin(in, mask, &e);
+		r = begin(in, word, mask, &e);
 	if (r < 0)
 		(void)!send(BWRAP_FD_ERRORS, &e, sizeof(e), MSG_NOSIGNAL);
 	_exit(125);

@@ -54,7 +54,11 @@ struct bwrap_launch {
 	const char *mode; /* a word for ambit-init, or NULL */
 	int fds[BWRAP_FD_TEXT + BWRAP_TEXTS_MAX]; /* -1 = none; [0..2] are not used */
 	int said; /* becomes its standard error */
+	int ready; /* out: the other end of BWRAP_FD_READY; the caller's to close */
 };
+
+/* Whether ambit-init needs help, in the byte that it sends when bwrap has done its part. */
+enum bwrap_word { BWRAP_ABLE, BWRAP_POWERLESS };
 
 /*
  * Start it and wait for ambit-init's answer, of `len` bytes and perhaps with a descriptor. Without
@@ -62,5 +66,14 @@ struct bwrap_launch {
  */
 int bwrap_run(struct bwrap_launch *l, const struct sandbox_limits *limits, void *answer, size_t len,
 	      pid_t *ret_pid, int *ret_fd, struct error *e) NODISCARD;
+
+/*
+ * Finish the sandbox in the place of a powerless ambit-init, which waits for the answer on the
+ * other end of `ready`: a byte, or a struct error. Nobody here waits for it.
+ */
+int bwrap_help(const struct plan *plan, int pidfd, int ready, int errors, struct error *e)
+	NODISCARD;
+/* In its place, try the steps of the native probe. 0 or -errno. */
+int bwrap_help_try(int pidfd, int *results) NODISCARD;
 
 int bwrap_probe(struct arena *a, struct properties *ret, struct error *e) NODISCARD;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * In ambit-init, as pid 1 of the namespaces that bwrap made: look whether everything stands as
- * the plan says, then do what bwrap has no words for.
+ * In the namespaces that bwrap made: look whether everything stands as the plan says, and do
+ * what bwrap has no words for.
  *
  * bwrap is given paths, and whoever can write to the host's directories can change what a path
  * means between our judging it and bwrap's mounting it. So every place is looked at from inside:
@@ -150,25 +150,34 @@ int bwrap_check_mounts(const struct plan *plan, struct error *e)
 	return r == 0 ? check_proc(plan, e) : r;
 }
 
-/* Where the capabilities that bwrap gave us are taken away again, as AppArmor's profile does. */
-static int powerless(int err, const char *what, struct error *e)
+/* What the host mounts from now on does not appear inside, past the rules. */
+static int part_mounts(void)
 {
-	return error_set(e, err, "%s: %s%s", what, strerror(err),
-			 err == EPERM || err == EACCES
-				 ? " (what bwrap starts may not change its own namespaces here, "
-				   "as with AppArmor's profile bwrap-userns-restrict)"
-				 : "");
+	return sys_mount_setattr(AT_FDCWD, "/", SYS_AT_RECURSIVE, 0, 0, MS_PRIVATE);
 }
 
-int bwrap_finish_mounts(struct error *e)
+bool bwrap_is_powerless(void)
 {
-	/* what the host mounts from now on does not appear inside, past the rules */
-	int r = sys_mount_setattr(AT_FDCWD, "/", SYS_AT_RECURSIVE, 0, 0, MS_PRIVATE);
+	int r = part_mounts();
+
+	return r == -EPERM || r == -EACCES;
+}
+
+int bwrap_finish(const struct plan *plan, int errors, struct error *e)
+{
+	int r = part_mounts();
 
 	if (r < 0)
-		return powerless(-r, "cannot separate the mounts from the host's", e);
+		return error_set(e, -r, "cannot separate the mounts from the host's: %s",
+				 strerror(-r));
 	if (mount("devpts", "/dev/pts", "devpts", MS_NOSUID | MS_NOEXEC,
 		  "newinstance,ptmxmode=0666,mode=620") < 0)
-		return powerless(errno, "cannot mount /dev/pts", e);
-	return 0;
+		return error_set(e, errno, "cannot mount /dev/pts: %s", strerror(errno));
+	/* bwrap has brought it up */
+	if (plan->new_net && !plan->loopback) {
+		r = native_lower_loopback(e);
+		if (r < 0)
+			return r;
+	}
+	return native_network(plan, errors, e);
 }

@@ -83,17 +83,24 @@ static int probe_steps(struct arena *a, int *results, struct error *e)
 		"/tmp",
 	};
 	struct bwrap_launch l = { .words = words, .n_words = ARRAY_LEN(words), .mode = "probe" };
-	int none = -1, r = bwrap_find(a, &l.program, e);
+	int init = -1, r = bwrap_find(a, &l.program, e);
 	pid_t pid;
 
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < ARRAY_LEN(l.fds); i++)
 		l.fds[i] = -1;
-	r = bwrap_run(&l, NULL, results, NATIVE_STEP_MAX_ * sizeof(*results), &pid, &none, e);
-	fd_close(none);
-	if (r == 0)
-		(void)waitpid(pid, NULL, 0);
+	r = bwrap_run(&l, NULL, results, NATIVE_STEP_MAX_ * sizeof(*results), &pid, &init, e);
+	if (r < 0)
+		return r;
+	/* what it may not, a helper may */
+	if (results[NATIVE_STEP_USER] == EPERM && bwrap_help_try(init, results) < 0)
+		r = error_set(e, EPERM,
+			      "what bwrap starts may not change its own namespaces here (as with "
+			      "AppArmor's profile bwrap-userns-restrict), nor may we");
+	fd_close(l.ready);
+	fd_close(init);
+	(void)waitpid(pid, NULL, 0);
 	return r;
 }
 

@@ -190,8 +190,10 @@ int bwrap_run(struct bwrap_launch *l, const struct sandbox_limits *limits, void 
 	fd_close(said[1]);
 	if (r == 0)
 		r = await_ready(ready[0], said[0], answer, len, ret_fd, e);
-	fd_close(ready[0]);
 	fd_close(said[0]);
+	if (r < 0)
+		fd_close(TAKE_FD(ready[0]));
+	l->ready = ready[0];
 	if (r < 0 && pid > 0) {
 		(void)kill(pid, SIGKILL);
 		(void)waitpid(pid, NULL, 0);
@@ -282,15 +284,24 @@ static void close_files(struct bwrap_launch *l)
 static int launch(const struct plan *plan, const struct sandbox_command *cmd,
 		  struct bwrap_launch *l, struct sandbox_child *child, struct error *e)
 {
-	char word;
+	char word = BWRAP_ABLE;
 	int r = add_orders(plan, cmd, l, e);
 
 	if (r == 0)
 		r = add_command(cmd, l, e);
 	if (r == 0)
 		r = bwrap_run(l, cmd->limits, &word, sizeof(word), &child->pid, &child->pidfd, e);
-	if (r == 0)
-		child->init = pid_of(child->pidfd); /* -1: it has ended already */
+	if (r < 0)
+		return r;
+	if (word == BWRAP_POWERLESS)
+		r = bwrap_help(plan, child->pidfd, l->ready, l->fds[BWRAP_FD_ERRORS], e);
+	fd_close(l->ready); /* without help ambit-init sees the end of it, and says so */
+	child->init = pid_of(child->pidfd); /* -1: it has ended already */
+	if (r < 0) {
+		(void)kill(child->pid, SIGKILL);
+		(void)waitpid(child->pid, NULL, 0);
+		fd_close(child->pidfd);
+	}
 	return r;
 }
 

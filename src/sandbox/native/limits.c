@@ -121,9 +121,12 @@ static int enter_groups(const struct plan *plan, int control, struct error *e)
 		return error_set(e, -r, "cannot enter the cgroup: %s", strerror(-r));
 	if (plan->bare)
 		return 0;
-	return unshare(CLONE_NEWCGROUP) < 0
-		       ? error_set(e, errno, "cannot make a cgroup namespace: %s", strerror(errno))
-		       : 0;
+	if (unshare(CLONE_NEWCGROUP) == 0)
+		return 0;
+	/* bwrap made one before, in which the group shows, and nothing above where we started */
+	if (errno == EPERM && plan->backend == BACKEND_BWRAP)
+		return 0;
+	return error_set(e, errno, "cannot make a cgroup namespace: %s", strerror(errno));
 }
 
 static int set_limit(__rlimit_resource_t resource, uint64_t value, const char *name,
