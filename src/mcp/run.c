@@ -170,6 +170,7 @@ static int start_confined(struct server *s, struct run *run, const struct run_sp
 		.proxy_program = s->req->proxy_program,
 		.egress = s->egress,
 		.report_reads = s->req->report_reads,
+		.calls_soon = true, /* a shell opens its terminal, an interpreter its cache */
 		.files = spec->files,
 		.n_files = spec->n_files,
 		.stdio = { stdio[0], stdio[1], stdio[2] },

@@ -183,6 +183,18 @@ static int take_listener(struct session *s, int fd)
 		     : 0;
 }
 
+/* The broker is started when it is first needed, unless that is sure: many commands write nothing. */
+static void on_first_call(struct session *s, uint32_t events)
+{
+	if (events & EPOLLIN && start_broker(s) < 0)
+		fail(s);
+	unwatch(s, SOURCE_LISTENER);
+	/* the broker has its own, or nobody is left to ask */
+	fd_close(TAKE_FD(s->listener));
+	fd_close(TAKE_FD(s->user_ns));
+	fd_close(TAKE_FD(s->mount_ns));
+}
+
 /* What the broker will need, and the last that comes before the command runs. */
 static int take_broker(struct session *s, int *fds)
 {
@@ -194,6 +206,10 @@ static int take_broker(struct session *s, int *fds)
 	s->user_ns = TAKE_FD(fds[NATIVE_USER_NS]);
 	s->mount_ns = TAKE_FD(fds[NATIVE_MOUNT_NS]);
 	unwatch(s, SOURCE_ERRORS); /* a failing exec is heard of when init is gone */
+	if (s->req.calls_soon) {
+		on_first_call(s, EPOLLIN);
+		return s->failed ? -s->failure.code : 0;
+	}
 	r = session_watch(s, SOURCE_LISTENER, s->listener);
 	return r < 0 ? error_set(&s->failure, -r, "cannot watch a descriptor: %s", strerror(-r))
 		     : 0;
@@ -220,18 +236,6 @@ static int take_private(struct session *s, int *fd)
 	return r < 0 ? error_set(&s->failure, -r, "cannot measure what the command uses: %s",
 				 strerror(-r))
 		     : 0;
-}
-
-/* The broker is started when it is first needed: many commands write nothing. */
-static void on_first_call(struct session *s, uint32_t events)
-{
-	if (events & EPOLLIN && start_broker(s) < 0)
-		fail(s);
-	unwatch(s, SOURCE_LISTENER);
-	/* the broker has its own, or nobody is left to ask */
-	fd_close(TAKE_FD(s->listener));
-	fd_close(TAKE_FD(s->user_ns));
-	fd_close(TAKE_FD(s->mount_ns));
 }
 
 /* A struct error, or descriptors, or the end. True when there may be more. */

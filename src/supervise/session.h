@@ -69,6 +69,7 @@ struct session_request {
 		*egress; /* one that several sessions share; NULL = one of its own, if needed */
 	bool report_reads; /* watch opens for reading and setuid execs too */
 	bool learn; /* tell what is used, too */
+	bool calls_soon; /* the broker is sure to be needed: it starts while the command does */
 	const struct plan_file *files; /* text files to put below /run */
 	size_t n_files;
 	int stdio[3]; /* the command's, each above 2; -1 = the caller's own */
