@@ -311,6 +311,27 @@ static void remember_remains(struct server *s, pid_t pid)
 	(void)waitpid(pid, NULL, 0); /* as many as can be at a time are leaving: wait for one */
 }
 
+/* What the session had open, and what its plan was made of; after the answer was sent. */
+static void release(struct server *s, struct run *run)
+{
+	pid_t remains[SESSION_REMAINS_MAX_] = { 0 };
+
+	session_free(TAKE_PTR(run->session), s ? remains : NULL);
+	for (size_t i = 0; i < ARRAY_LEN(remains); i++) {
+		if (remains[i] > 0)
+			remember_remains(s, remains[i]);
+	}
+	arena_free(TAKE_PTR(run->work));
+}
+
+void runs_tidy(struct server *s)
+{
+	for (struct run *run = s->runs; run; run = run->next) {
+		if (run->state == RUN_ENDED && run->work)
+			release(s, run);
+	}
+}
+
 static void finish(struct server *s, struct run *run)
 {
 	int r = 0;
@@ -318,15 +339,11 @@ static void finish(struct server *s, struct run *run)
 	/* every writer is gone: what is in the pipes is all, at most what a pipe holds */
 	read_output(s, run, 1024);
 	if (run->session)
-		r = session_end(TAKE_PTR(run->session), &run->result, &run->failure);
+		r = session_end(run->session, &run->result, &run->failure);
 	else
 		unboxed_end(&run->unboxed, &run->result);
 	if (r < 0)
 		run->failure.code = -r;
-	for (size_t i = 0; i < ARRAY_LEN(run->result.remains); i++) {
-		if (run->result.remains[i] > 0)
-			remember_remains(s, run->result.remains[i]);
-	}
 	if (run->result.timed_out)
 		run->stop = RUN_STOP_TIMEOUT;
 	if (run->sandboxed && r == 0 && !s->req->report_reads)
@@ -334,7 +351,6 @@ static void finish(struct server *s, struct run *run)
 	close_outputs(run);
 	run->state = RUN_ENDED;
 	run->code = NULL;
-	arena_free(TAKE_PTR(run->work));
 }
 
 /* Is there something on one of its outputs? */
@@ -426,13 +442,13 @@ void run_free(struct run *run)
 {
 	struct error e;
 
-	if (run->session)
+	if (run->session && run->state != RUN_ENDED)
 		(void)session_end(run->session, &run->result, &e);
+	release(NULL, run);
 	unboxed_end(&run->unboxed, &run->result);
 	close_outputs(run);
 	for (size_t i = 0; i < ARRAY_LEN(run->spool); i++)
 		spool_done(&run->spool[i]);
-	arena_free(run->work);
 	arena_free(run->a);
 	free(run);
 }

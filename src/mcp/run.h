@@ -89,6 +89,8 @@ size_t run_poll(struct run *run, struct pollfd *ret);
 int run_wait_ms(const struct run *run, uint64_t now);
 /* Take in what is there; afterwards it may have ended. */
 void run_step(struct server *s, struct run *run, uint64_t now);
+/* Lets go of what ended runs have no more use for; takes longer than an answer should wait. */
+void runs_tidy(struct server *s);
 /* End everything inside, at once. The state changes with a later step. */
 void run_stop(struct run *run, enum run_stop why);
 void run_signal(struct run *run, int sig);

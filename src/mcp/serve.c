@@ -282,6 +282,7 @@ static void turn(struct server *s, struct loop *l)
 		l->leave = true; /* nobody reads */
 	else if (frame_waiting(&s->out) && frame_write(&s->out, s->req->out) < 0)
 		l->leave = true;
+	runs_tidy(s);
 	if (l->end_ms && (!s->calls || server_now_ms() >= l->end_ms) && !s->lists)
 		l->leave = true;
 }

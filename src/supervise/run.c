@@ -19,7 +19,6 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -466,12 +465,11 @@ static void end_relay(struct run *run, int r, struct run_result *ret)
  * the machine's init reaps them; unless it is the program that called us, in a container, which
  * knows nothing of them.
  */
-static void leave_remains(const struct run_result *result)
+static void leave(struct session *s)
 {
-	for (size_t i = 0; i < SESSION_REMAINS_MAX_ && getppid() == 1; i++) {
-		if (result->remains[i] > 0)
-			(void)waitpid(result->remains[i], NULL, 0);
-	}
+	pid_t remains[SESSION_REMAINS_MAX_];
+
+	session_free(s, getppid() == 1 ? NULL : remains);
 }
 
 static int supervise(struct run *run, const struct run_request *req, const sigset_t *mask,
@@ -517,13 +515,12 @@ static int supervise(struct run *run, const struct run_request *req, const sigse
 	wait_for_end(run);
 	if (run->relay)
 		pass_on_rest(run);
-	r = session_end(TAKE_PTR(run->session), ret, e);
+	r = session_end(run->session, ret, e);
 	if (r == 0)
 		follow_interrupt(run, ret->signal);
 	take_terminal_back(run);
 	end_relay(run, r, ret);
-	if (r == 0)
-		leave_remains(ret);
+	leave(TAKE_PTR(run->session));
 	return r;
 }
 

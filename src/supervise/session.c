@@ -610,7 +610,6 @@ static void fill_result(const struct session *s, struct run_result *ret)
 		.max_rss = (uint64_t)usage->ru_maxrss * 1024,
 		.timed_out = s->limit == LIMIT_TIMEOUT,
 		.limit = s->limit,
-		.remains = { [SESSION_BROKER] = s->broker },
 	};
 	text_copy(ret->run, sizeof(ret->run), s->journal.run);
 	if (!s->ended) /* init was killed with everything inside */
@@ -639,15 +638,17 @@ static void wait_for_init(struct session *s)
 	s->child.pid = -1;
 }
 
-/* The id of a child that is about to end, or 0. */
-static pid_t release(struct session *s)
+void session_free(struct session *s, pid_t ret_remains[SESSION_REMAINS_MAX_])
 {
-	pid_t guard;
+	pid_t remains[SESSION_REMAINS_MAX_] = { 0 };
 
-	if (s->child.pid > 0 && !s->alone)
-		session_kill(s); /* the start failed */
-	if (!s->alone)
+	if (!s)
+		return;
+	if (!s->alone) { /* it was ended already, or its start failed */
+		if (s->child.pid > 0)
+			session_kill(s);
 		wait_for_init(s);
+	}
 	if (s->plan && s->plan->bare && s->child.init > 0)
 		landlock_remove_private(s->plan); /* init was killed, and its keeper: by a limit */
 	egress_detach(&s->user);
@@ -663,16 +664,22 @@ static pid_t release(struct session *s)
 	fd_close(s->reports[0]);
 	fd_close(s->reports[1]);
 	fd_close(s->inquiries);
-	guard = limits_free(s->limits);
+	remains[SESSION_INIT] = s->child.pid;
+	remains[SESSION_BROKER] = s->broker;
+	remains[SESSION_GUARD] = limits_free(s->limits);
 	arena_free(s->a);
 	free(s);
-	return guard;
+	for (size_t i = 0; i < ARRAY_LEN(remains); i++) {
+		if (ret_remains)
+			ret_remains[i] = remains[i] > 0 ? remains[i] : 0;
+		else if (remains[i] > 0)
+			(void)waitpid(remains[i], NULL, 0);
+	}
 }
 
 int session_start(const struct session_request *req, struct session **ret, struct error *e)
 {
 	struct session *s = malloc(sizeof(*s));
-	pid_t guard;
 	int r;
 
 	if (!s)
@@ -701,15 +708,12 @@ int session_start(const struct session_request *req, struct session **ret, struc
 		*ret = s;
 		return 0;
 	}
-	guard = release(s);
-	if (guard > 0)
-		(void)waitpid(guard, NULL, 0);
+	session_free(s, NULL);
 	return r;
 }
 
 int session_end(struct session *s, struct run_result *ret, struct error *e)
 {
-	pid_t init, guard;
 	int r = 0;
 
 	if (!s->alone) {
@@ -727,17 +731,5 @@ int session_end(struct session *s, struct run_result *ret, struct error *e)
 	}
 	journal_end(&s->journal, s->failed ? NULL : ret, s->req.report->n_denied, e);
 	tell_unlogged(s);
-	init = s->child.pid;
-	guard = release(s);
-	if (r == 0) {
-		ret->remains[SESSION_INIT] = init;
-		ret->remains[SESSION_GUARD] = guard;
-		return 0;
-	}
-	/* nobody else will hear of them */
-	if (init > 0)
-		(void)waitpid(init, NULL, 0);
-	if (guard > 0)
-		(void)waitpid(guard, NULL, 0);
 	return r;
 }

@@ -7,7 +7,8 @@
  *   session_fd()     readable when session_step() has something to do
  *   session_wait_ms() how long at most until then, for time limits; -1 = no bound
  *   session_step()   true when everything inside is gone and what it sent has left
- *   session_end()    what became of it; frees the session, kills it if it still runs
+ *   session_end()    what became of it; kills it if it still runs
+ *   session_free()   and closes what was open for it
  *
  * A session touches nothing of its process: no signal handler, no terminal, no printing.
  */
@@ -100,11 +101,9 @@ struct run_result {
 	uint64_t max_rss; /* bytes, of the largest process */
 	struct limits_peak peak; /* of all processes together, as far as it was measured */
 	const char *means[LIMIT_MAX_]; /* by what each limit was held; NULL = not set */
-	/* 0 = not. Who lives longer than this session waits for them by their ids, later. */
-	pid_t remains[SESSION_REMAINS_MAX_];
 };
 
-/* Everything the request points to is used until session_end(). */
+/* Everything the request points to is used until session_free(). */
 int session_start(const struct session_request *req, struct session **ret, struct error *e)
 	NODISCARD;
 int session_fd(const struct session *s);
@@ -112,7 +111,7 @@ int session_wait_ms(const struct session *s);
 bool session_step(struct session *s);
 /* To the command, or to its process group. */
 void session_signal(struct session *s, int sig, bool group);
-/* Other network lists from now on (policy_load_live()); p is used until session_end(). */
+/* Other network lists from now on (policy_load_live()); p is used until session_free(). */
 int session_change_network(struct session *s, const struct policy *p, struct error *e) NODISCARD;
 void session_answer(struct session *s, uint32_t id, enum egress_answer answer);
 /*
@@ -137,3 +136,8 @@ pid_t session_pid(const struct session *s);
  * e->exit_code says how ambit exits (125, 126 or 127).
  */
 int session_end(struct session *s, struct run_result *ret, struct error *e);
+/*
+ * Whoever lives longer than the session waits for those that remain by their ids, later (0 = none);
+ * with NULL they are waited for here.
+ */
+void session_free(struct session *s, pid_t ret_remains[SESSION_REMAINS_MAX_]);

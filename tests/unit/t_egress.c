@@ -387,6 +387,7 @@ static void test_two_sandboxes(void **state)
 	for (int i = 0; i < 2; i++) {
 		if (session_end(runs[i].session, &result, &f->e) < 0)
 			fail_msg("%s", f->e.text);
+		session_free(runs[i].session, NULL);
 		assert_int_equal(result.exit_code, 11 * (i + 1));
 		assert_int_equal(runs[i].denied, 1);
 		assert_string_equal(runs[i].host, i ? "two.test" : "one.test");
