@@ -227,7 +227,7 @@ size_t run_poll(struct run *run, struct pollfd *ret)
 {
 	size_t n = 0;
 
-	run->polled = NULL;
+	/* those that are only kept are not written to: their pages are shared with children */
 	if (run->state != RUN_RUNNING)
 		return 0;
 	run->polled = ret;
