@@ -240,7 +240,7 @@ def test_two_hundred_in_a_row_leave_nothing(plain):
     script = f'i=0; while [ $i -lt 200 ]; do "{AMBIT}" run -- true || exit 1; i=$((i+1)); done'
     traced = plain.host("sh", "-c", script, env={"MARK": mark}, timeout=90)
     assert traced.code == 0, str(traced)
-    assert state() == before and not processes_with(mark)
+    assert wait_until(lambda: state() == before and not processes_with(mark), 5)
     assert os.listdir(plain.ws) == [] and set(os.listdir(plain.home)) <= {"ws", ".local"}
 
 
