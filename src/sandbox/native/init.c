@@ -68,8 +68,7 @@ static void tell_end(const struct init *in, int status, bool childless)
 /* Reap everything that is ready. Returns true when the command itself has ended. */
 static bool reap(const struct init *in)
 {
-	bool ended = false;
-	int status, last = 0;
+	int status;
 	pid_t pid;
 
 	while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED | __WALL)) > 0) {
@@ -79,12 +78,11 @@ static bool reap(const struct init *in)
 			tell(in->control, INIT_STOPPED, WSTOPSIG(status));
 			continue;
 		}
-		last = status;
-		ended = true;
+		/* one look, no more: others may fork and end for ever */
+		tell_end(in, status, waitpid(-1, NULL, WNOHANG | __WALL) < 0 && errno == ECHILD);
+		return true;
 	}
-	if (ended)
-		tell_end(in, last, pid < 0 && errno == ECHILD);
-	return ended;
+	return false;
 }
 
 /* Without a pid namespace the kernel does not do it for us. */
