@@ -7,7 +7,7 @@ from pathlib import Path
 COLUMNS = ["native", "bwrap", "landlock", "podman"]  # a column for each backend
 FIELDS = ["id", "probe", "who", *COLUMNS, "control", "broken_by", "note"]
 EXPECT = {"denied", "reported", "works", "elsewhere", "later", "n-a"}  # of native
-CELLS = {"=", "open", "open-root", "open-user", "refused", "differs", "-"}  # of the others
+CELLS = {"=", "open", "open-root", "open-user", "refused", "differs", "apart", "-"}  # of the others
 # Everything but who mounts is native's code there: of a long list of names a few are enough.
 SAMPLED, SAMPLE = {"bwrap"}, 6
 CONTROL = {"self", "root", "ns", "own", "-"}
@@ -20,7 +20,7 @@ class Row:
     who: str        # both, root, user
     cells: dict     # backend -> a word. native: denied | reported | works: tested here;
                     # elsewhere, later, n-a: not, see note. The others: = the same; open: it works
-                    # there, as the manual says; refused, differs: README; -: no word
+                    # there, as the manual says; refused, differs, apart: README; -: no word
     control: str    # who must succeed without the sandbox: self, root, ns (self, in namespaces
                     # of its own), own (the test does it)
     broken_by: str  # how the test was seen to fail

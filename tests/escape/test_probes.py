@@ -7,6 +7,7 @@ import pytest
 import ambit_test
 import matrix
 from ambit_test import AMBIT
+from containers import engines  # noqa: F401  (fixture)
 
 ROWS = [r for r in matrix.rows() if r.in_c and r.tested]
 CASES = [pytest.param(w, r, b, id=f"{r.id}-{r.probe}-{w}" + ("" if b == "native" else f"-{b}"))
@@ -42,8 +43,15 @@ def control(worlds):
     return get
 
 
+def options(backend, world, engines):  # noqa: F811
+    """A container shows of the host what is named only; and needs an image."""
+    if backend != "podman":
+        return ["--backend", backend]
+    return [*engines.of(world.box).options, "--allow-read", world.probe]
+
+
 @pytest.fixture(scope="session")
-def inside(worlds):
+def inside(worlds, engines):  # noqa: F811
     """inside(who, backend) -> World attacked by all attempts from inside the sandbox."""
     done = {}
 
@@ -51,7 +59,7 @@ def inside(worlds):
         if (name, backend) not in done:
             w = done[name, backend] = worlds(name, "sandbox-" + backend)
             names = [r.probe for r in ROWS if name in r.people([name])]
-            r = w.attack(dict.fromkeys(names), [AMBIT, "run", "--backend", backend, "--"])
+            r = w.attack(dict.fromkeys(names), [AMBIT, "run", *options(backend, w, engines), "--"])
             assert r.code == 0, str(r)
         return done[name, backend]
 

@@ -55,6 +55,8 @@ static void try_all(char **paths)
 	snprintf(inside, sizeof(inside), "%s/made-%d", paths[0], getpid());
 	snprintf(link_path, sizeof(link_path), "%s/link", paths[0]);
 	tell("write-inside", open_close(inside, O_WRONLY | O_CREAT));
+	snprintf(inside, sizeof(inside), "%s/suid-%d", paths[0], getpid());
+	tell("set-uid", open(inside, O_WRONLY | O_CREAT, 04755));
 	tell("read-secret", open_close(paths[1], O_RDONLY));
 	unlink(link_path);
 	if (symlink(paths[1], link_path) < 0)

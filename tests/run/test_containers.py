@@ -45,6 +45,7 @@ for f in made .envrc .git/hooks/pre-commit .git/config /etc/x /usr/x /x; do
 done
 mv .git moved 2>/dev/null && echo moved
 touch /tmp/t && echo tmp
+head -c 8 /proc/kpagecount 2>/dev/null | wc -c; ls /proc/pressure
 ls /proc | grep -c '^[0-9]' ; cat /proc/1/environ 2>/dev/null | grep -c . ; ls /sys/class/net
 grep -E 'CapEff|NoNewPrivs|Seccomp:' /proc/self/status
 """
@@ -59,6 +60,7 @@ def test_what_is_inside(inside):
     control = inside.host("sh", "-c", LOOK)
     assert "SECRET-1" in control.out and "wrote .envrc" in control.out
     assert "wrote .git/hooks/pre-commit" in control.out and "moved" in control.out
+    assert "memory" in control.out.splitlines()
     (inside.ws / "moved").rename(inside.ws / ".git")
     (inside.ws / "made").unlink()
     (inside.ws / ".git/hooks/pre-commit").unlink()
@@ -72,6 +74,7 @@ def test_what_is_inside(inside):
     assert [x for x in lines if x.startswith("wrote")] == ["wrote made"] and "tmp" in lines, r
     assert "CapEff:\t0000000000000000" in lines and "NoNewPrivs:\t1" in lines, r
     assert "Seccomp:\t2" in lines and "eth0" not in lines and "lo" in lines, r
+    assert lines[lines.index("tmp") + 1] == "0" and "memory" not in lines, r  # of the kernel's pages
     made = (inside.ws / "made").stat()
     assert (made.st_uid, made.st_gid) == (inside.who.uid, inside.who.gid)
     assert (inside.ws / ".envrc").read_text() == "" == (inside.ws / ".git/config").read_text()

@@ -267,7 +267,7 @@ def self_confined(box, apply_program):
 
 def test_apply_holds(box, self_confined):
     r, _, tried = self_confined(control=True)
-    works = ["write-inside", "read-secret", "read-link", "write-outside", "truncate-outside",
+    works = ["write-inside", "set-uid", "read-secret", "read-link", "write-outside", "truncate-outside",
              "socket-inet", "socket-inet6-udp", "unix", "pair", "signal", "trace", "namespace"]
     assert [w for w in works if tried[w] != "ok"] == [] and "SECRET" in r.out, r
     Path("/etc/ambit-apply").unlink(missing_ok=True)

@@ -254,6 +254,31 @@ static void test_socket_families(void **state)
 	}
 }
 
+/* Nobody but the filter keeps set-uid files from being made where there is no broker. */
+static void test_alone(void **state)
+{
+	const struct seccomp_options both[] = { { .alone = true },
+						{ .alone = true, .bare = true } };
+	const uint64_t temporary = 020000000 | O_DIRECTORY;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(both); i++) {
+		struct program p = build(SECCOMP_X86_64, &both[i]);
+
+		assert_int_equal(run_call(&p, CALL_open, 0, O_CREAT | O_WRONLY, 04755), ERR(EPERM));
+		assert_int_equal(run_call(&p, CALL_open, 0, O_CREAT | HIGH, 02755), ERR(EPERM));
+		assert_int_equal(run_call(&p, CALL_open, 0, temporary | O_RDWR, 04700), ERR(EPERM));
+		assert_int_equal(run_call(&p, CALL_open, 0, O_CREAT, 01777), OK);
+		assert_int_equal(run_call(&p, CALL_open, 0, O_RDONLY, 04755), OK);
+		assert_int_equal(run_call(&p, CALL_creat, 0, 04755, 0), ERR(EPERM));
+		assert_int_equal(run_call(&p, CALL_creat, 0, 0755, 0), OK);
+		assert_int_equal(run_call(&p, CALL_mknod, 0, S_IFREG | 02755, 0), ERR(EPERM));
+		assert_int_equal(run_call(&p, CALL_mknodat, 0, 0, S_IFREG | 04755), ERR(EPERM));
+		assert_int_equal(run_call(&p, CALL_mknodat, 0, 0, S_IFIFO | 0600), OK);
+		assert_int_equal(run_call(&p, CALL_openat2, 0, 0, 0), ERR(ENOSYS));
+	}
+}
+
 /* A process that confines itself has nobody who would judge its unix sockets. */
 static void test_no_unix(void **state)
 {
@@ -808,6 +833,7 @@ int main(void)
 		cmocka_unit_test(test_socket_families),
 		cmocka_unit_test(test_bare),
 		cmocka_unit_test(test_no_unix),
+		cmocka_unit_test(test_alone),
 		cmocka_unit_test(test_without_ptrace),
 		cmocka_unit_test(test_unknown_numbers),
 		cmocka_unit_test(test_other_architectures),

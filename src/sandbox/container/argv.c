@@ -17,6 +17,7 @@
 
 #define HIDDEN_SIZE "4096"
 #define CPUS_MAX 4096.0
+#define KERNEL_PAGES "/proc/kpagecount:/proc/kpageflags:/proc/kpagecgroup"
 
 struct words {
 	struct compiler *c;
@@ -167,9 +168,12 @@ static void put_walls(struct words *w)
 		"--workdir=/",
 		("--entrypoint=" CONTAINER_ENTER),
 	};
-	static const char *const podman[] = { "--read-only-tmpfs=false", "--systemd=false",
-					      "--pid=private", "--uts=private",
-					      "--http-proxy=false" };
+	static const char *const podman[] = {
+		"--read-only-tmpfs=false", "--systemd=false", "--pid=private", "--uts=private",
+		"--http-proxy=false",
+		/* what root could read or watch there */
+		("--security-opt=mask=/proc/pressure:" KERNEL_PAGES)
+	};
 
 	for (size_t i = 0; i < ARRAY_LEN(both); i++)
 		put(w, both[i]);

@@ -17,7 +17,7 @@ int landlock_apply_self(const struct plan *plan, struct error *e)
 	struct sock_filter filter[SECCOMP_FILTER_MAX];
 	int n, r;
 
-	options.bare = true;
+	options.bare = options.alone = true;
 	options.no_network = plan->new_net;
 	options.no_unix = !plan->all_unix;
 	/* everything that can fail for want of something is done first */

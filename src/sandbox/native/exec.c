@@ -118,6 +118,7 @@ static int load_filter(const struct plan *plan, const struct sandbox_command *cm
 	options.no_memfd = cmd->limits && cmd->limits->no_memfd;
 	options.pinned = cmd->limits && cmd->limits->pinned;
 	options.bare = plan->bare;
+	options.alone = !notify;
 	options.no_network = plan->bare && plan->new_net;
 	n = seccomp_build(seccomp_native_arch(), &options, filter, SECCOMP_FILTER_MAX, e);
 	if (n < 0)

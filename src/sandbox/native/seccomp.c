@@ -61,7 +61,7 @@ struct range {
 	uint16_t row; /* NO_ROW: the action alone decides */
 };
 
-#define TABLES_MAX 3
+#define TABLES_MAX 4
 
 struct generator {
 	struct seccomp_rules tables[TABLES_MAX]; /* a later one overrides; rows count through */
@@ -336,6 +336,8 @@ int seccomp_compile(enum seccomp_arch arch, struct seccomp_rules rules,
 		g.tables[1] = seccomp_bare_file_rules();
 	if (g.options.bare && g.options.no_network)
 		g.tables[2] = seccomp_bare_network_rules();
+	if (g.options.alone)
+		g.tables[3] = seccomp_alone_rules();
 	r = index_rows(&g, arch, e);
 	if (r < 0)
 		return r;

@@ -112,6 +112,7 @@ struct seccomp_options {
 	bool no_memfd; /* memory must be in processes or in files */
 	bool pinned; /* the command may not choose its processors */
 	bool bare; /* there are no namespaces: seccomp_bare.c */
+	bool alone; /* no broker refuses set-uid files either: the filter does */
 	bool no_unix; /* nobody judges unix sockets: there are none, but pairs */
 	bool no_network; /* with `bare`: no connection leaves but by the broker */
 	bool allow_ptrace; /* GROUP_TRACE: tracing and reading each other, within the sandbox */
@@ -126,6 +127,8 @@ struct seccomp_rules seccomp_builtin_rules(void);
 /* In place of the rules for the same calls, with `bare` and with `no_network`. */
 struct seccomp_rules seccomp_bare_file_rules(void);
 struct seccomp_rules seccomp_bare_network_rules(void);
+/* The same with `alone`. */
+struct seccomp_rules seccomp_alone_rules(void);
 
 /* Why a group is excluded, in words for a user; NULL for the groups that are not. */
 const char *seccomp_group_reason(enum seccomp_group group);
