@@ -105,7 +105,7 @@ bool chain_parse(const char *line, size_t len, struct chain_line *ret)
 	return true;
 }
 
-#define DAY_MS (24 * 60 * 60 * 1000LL)
+#define DAY_MS 86400000LL
 #define DAYS_PER_ERA 146097 /* 400 years: then the calendar repeats */
 #define DAYS_BEFORE_EPOCH 719468 /* since the 1st of March of the year 0 */
 

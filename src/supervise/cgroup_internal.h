@@ -22,7 +22,7 @@ int cgroup_write(int dir, const char *name, const char *value, bool fake) NODISC
 /* The number after `key` in dir/name ("" = the file is just a number); 0 when there is none. */
 uint64_t cgroup_read(int dir, const char *name, const char *key);
 
-#define CGROUP_GUARD_FDS_MAX (2 * CGROUP_CONTROLLER_MAX_)
+#define CGROUP_GUARD_FDS_MAX ((size_t)2 * CGROUP_CONTROLLER_MAX_)
 
 /* Makes the groups; gives descriptors for the supervisor, and how many. */
 typedef int cgroup_begin(void *ctx, int fds[CGROUP_GUARD_FDS_MAX], struct error *e);
