@@ -168,7 +168,8 @@ def test_nested_is_the_intersection(box, outer, inner):
     box.write("ws/outer-only/secret", "SECRET-C")
     script = ("cat ~/a/secret ~/b/secret; touch x ../inner-only/x ../outer-only/x; "
               "mkdir ../outer-only/d; mv x y; mv y ../outer-only/z; ln y ../outer-only/l; "
-              "(setsid sh -c 'sleep 0.2; touch orphan ../outer-only/orphan' &) ; sleep 0.5; "
+              "(setsid sh -c 'sleep 0.2; touch orphan ../outer-only/orphan; touch $TMPDIR/done' &) ; i=0; "
+              "until [ -e $TMPDIR/done ] || [ $((i=i+1)) -gt 200 ]; do sleep 0.05; done; "
               "(exec 3<>../outer-only/secret; cat <&3); echo evil > .envrc; "
               "touch ~/x; touch $TMPDIR/f && echo tmp; :")
     r = box.run(AMBIT, "run", "--chdir", "both", "--deny-read", "~/b", "--deny-read", "outer-only",
