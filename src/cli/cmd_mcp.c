@@ -149,7 +149,8 @@ static void add_limits(const struct invocation *inv, const struct policy *p, str
 	if (!p->limits.memory && total >= 2 * MEMORY_LEAST)
 		add(x, "limits.memory", arena_printf(inv->arena, "%" PRIu64 "m", total / 2 >> 20),
 		    SOURCE);
-	if (!p->limits.pids)
+	/* there it cannot be held without a cgroup, and would refuse every call */
+	if (!p->limits.pids && !(p->backend == BACKEND_LANDLOCK && geteuid() == 0))
 		add(x, "limits.pids", PIDS_DEFAULT, SOURCE);
 }
 

@@ -337,22 +337,68 @@ static int compile_mounts(struct compiler *c)
 	return 0;
 }
 
-/*
- * $PWD may name the directory by another way, but not another directory. $TMPDIR is
- * /tmp, unless the private directory has another name.
- */
+static void set_variable(struct compiler *c, const char *name, const char *value)
+{
+	char *entry = arena_printf(c->a, "%s=%s", name, value), **env;
+	size_t n = 0, len = strlen(name) + 1;
+
+	for (; c->plan->env[n]; n++) {
+		if (strncmp(c->plan->env[n], entry, len) == 0) {
+			c->plan->env[n] = entry;
+			return;
+		}
+	}
+	env = arena_array(c->a, n + 2, sizeof(*env));
+	memcpy(env, c->plan->env, n * sizeof(*env));
+	env[n] = entry;
+	c->plan->env = env;
+}
+
+/* $PWD may name the directory by another way, but not another directory. */
 static void correct_environment(struct compiler *c)
 {
 	for (char **v = c->plan->env; *v; v++) {
 		struct view_entry at;
 
-		if (c->plan->private_tmp && strcmp(*v, "TMPDIR=/tmp") == 0)
-			*v = arena_printf(c->a, "TMPDIR=%s", c->plan->private_tmp);
 		if (strncmp(*v, "PWD=", 4) != 0)
 			continue;
 		c->view->look(c->view, c->a, *v + 4, &at);
-		if (strcmp(at.real, c->p->cwd) != 0)
-			*v = arena_printf(c->a, "PWD=%s", c->p->cwd);
+		if (strcmp(at.real, c->plan->cwd) != 0)
+			*v = arena_printf(c->a, "PWD=%s", c->plan->cwd);
+	}
+}
+
+/*
+ * Without mounts a private place cannot stand where the host's is: it lies in a directory of
+ * the sandbox's own, and the variables say where.
+ */
+static void place_private(struct compiler *c)
+{
+	struct plan *plan = c->plan;
+	const struct policy *p = c->p;
+	const char *tmp = c->facts->private_tmp;
+
+	if (p->fs.tmp == TMP_PRIVATE)
+		set_variable(c, "TMPDIR", tmp);
+	if (p->fs.tmp == TMP_PRIVATE || p->fs.home == HOME_PRIVATE || c->facts->n_files)
+		plan->private_tmp = tmp;
+	for (size_t i = 0; i < c->facts->n_files; i++)
+		*ARENA_PUSH(c->a, plan->files, plan->n_files) =
+			(struct plan_file){ arena_printf(c->a, "%s%s", tmp,
+							 c->facts->files[i].path),
+					    c->facts->files[i].text };
+	if (p->fs.home != HOME_PRIVATE)
+		return;
+	plan->private_home = path_join(c->a, tmp, "home");
+	if (strcmp(plan->cwd, p->home) == 0)
+		plan->cwd = plan->private_home;
+	set_variable(c, "HOME", plan->private_home);
+	for (char **v = plan->env; *v; v++) {
+		const char *value = strchr(*v, '=') + 1;
+
+		if (strncmp(*v, "XDG_", 4) == 0 && path_within(value, p->home))
+			*v = arena_printf(c->a, "%.*s%s%s", (int)(value - *v), *v,
+					  plan->private_home, value + strlen(p->home));
 	}
 }
 
@@ -363,21 +409,14 @@ static void correct_environment(struct compiler *c)
 static void ask_names_by_tcp(struct compiler *c)
 {
 	static const char name[] = "RES_OPTIONS=";
-	char **old = c->plan->env, **env;
 	const char *before = "";
-	size_t n = 0, k = 0;
 
-	while (old[n])
-		n++;
-	env = arena_array(c->a, n + 2, sizeof(*env));
-	for (size_t i = 0; i < n; i++) {
-		if (strncmp(old[i], name, strlen(name)) == 0)
-			before = old[i] + strlen(name);
-		else
-			env[k++] = old[i];
+	for (char **v = c->plan->env; *v; v++) {
+		if (strncmp(*v, name, strlen(name)) == 0)
+			before = *v + strlen(name);
 	}
-	env[k] = arena_printf(c->a, "%s%s%suse-vc", name, before, *before ? " " : "");
-	c->plan->env = env;
+	set_variable(c, "RES_OPTIONS",
+		     arena_printf(c->a, "%s%suse-vc", before, *before ? " " : ""));
 }
 
 /* Without the kernel's default-deny the broker could be bypassed: never half of it. */
@@ -472,8 +511,8 @@ int plan_compile(struct arena *a, const struct policy *p, const struct plan_fact
 	if (p->limits.disk && p->limits.disk < facts->memory / 2)
 		plan->scratch_size = p->limits.disk;
 	plan->env = policy_environment(p, a, facts->environ_in, NULL);
-	if (plan->bare && p->fs.tmp == TMP_PRIVATE)
-		plan->private_tmp = facts->private_tmp;
+	if (plan->bare)
+		place_private(&c);
 	correct_environment(&c);
 	r = backend_check_required(a, p, facts, e);
 	if (r == 0)

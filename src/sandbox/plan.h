@@ -82,6 +82,12 @@ struct plan_engine {
 	double cpu;
 };
 
+/* A text file that is put into the sandbox, below /run. */
+struct plan_file {
+	const char *path; /* absolute, clean */
+	const char *text;
+};
+
 struct plan {
 	enum backend_choice backend;
 	bool bare; /* no namespaces */
@@ -143,18 +149,15 @@ struct plan {
 	struct grant *grants;
 	size_t n_grants;
 	const char *private_tmp; /* made at the start, removed at the end; NULL = none */
+	const char *private_home; /* in it; NULL = none */
+	struct plan_file *files; /* in it, by their paths there */
+	size_t n_files;
 
 	/* Backend bwrap only: its arguments. */
 	const char **bwrap;
 	size_t n_bwrap;
 
 	struct text_rules notes; /* what the user should know, one line each */
-};
-
-/* A text file that is put into the sandbox, below /run. */
-struct plan_file {
-	const char *path; /* absolute, clean */
-	const char *text;
 };
 
 /* Facts about the caller that compile() needs; tests set them by hand. */

@@ -113,7 +113,7 @@ static void add_places(struct compiler *c)
 			add_place(c, temporary[i], MOUNT_RW, 0, "filesystem.tmp shared");
 	}
 	if (c->p->fs.home == HOME_PRIVATE)
-		add_place(c, c->p->home, MOUNT_PRIVATE, 0700, "private home directory");
+		add_place(c, c->p->home, replacement(c), 0700, "private home directory");
 	if (c->plan->private_tmp)
 		add_private_tmp(c);
 }
@@ -517,7 +517,8 @@ int plan_gather_points(struct compiler *c)
 {
 	add_places(c);
 	add_resolver(c);
-	for (size_t i = 0; i < c->facts->n_files; i++)
+	/* without mounts they are made in the private directory */
+	for (size_t i = 0; i < c->facts->n_files && !c->plan->bare; i++)
 		add_text(c, c->facts->files[i].path, c->facts->files[i].text, "given file");
 	add_sockets(c);
 	for (size_t i = 0; i < c->p->fs.rules.n; i++) {

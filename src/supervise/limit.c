@@ -57,6 +57,7 @@ struct limits {
 	struct sandbox_limits inside;
 	struct cgroup *cgroup;
 	bool sampling;
+	bool bare; /* no namespaces to count by */
 	struct usage_source source;
 	uint64_t *performed; /* by the broker; shared with it */
 	struct limits_peak peak;
@@ -119,7 +120,7 @@ static void set_inside(struct limits *l)
 
 	in->groups = l->cgroup != NULL;
 	in->born_in = l->cgroup ? cgroup_born_in(l->cgroup) : -1;
-	in->measured = l->sampling;
+	in->measured = l->sampling && !l->bare;
 	in->first_victim = in->no_memfd = memory == MEANS_SAMPLED;
 	/* for root the kernel does not count */
 	if (l->set->pids)
@@ -162,6 +163,12 @@ static int prepare(struct limits *l, struct arena *a, const struct policy *p, st
 	if (wanted[CGROUP_MEMORY] || wanted[CGROUP_PIDS] || wanted[CGROUP_CPU])
 		cgroup_find(a, "", wanted, &places);
 	r = limits_choose(a, p, &places, l->means, &l->note, e);
+	/* who forks faster than we look cannot be ended where there is no namespace to end */
+	if (r == 0 && l->bare && l->means[LIMIT_PIDS] == MEANS_SAMPLED)
+		r = error_set(e, ENOTSUP,
+			      "limits.pids cannot be held here for root by the landlock backend, "
+			      "which needs a cgroup for it (ambit check says what is missing): run "
+			      "as another user, or without this limit");
 	if (r == 0)
 		r = make_groups(l, &places, e);
 	if (r == 0 && l->means[LIMIT_CPU] == MEANS_AFFINITY)
@@ -175,20 +182,21 @@ static int prepare(struct limits *l, struct arena *a, const struct policy *p, st
 	return r;
 }
 
-int limits_new(struct arena *a, const struct policy *p, bool measure, struct limits **ret,
-	       struct error *e)
+int limits_new(struct arena *a, const struct policy *p, const struct limits_how *how,
+	       struct limits **ret, struct error *e)
 {
 	const struct policy_limits *set = &p->limits;
 	struct limits *l;
 	int r;
 
 	*ret = NULL;
-	if (!measure && !set->memory && !set->pids && !set->disk && !(set->cpu > 0))
+	if (!how->measure && !set->memory && !set->pids && !set->disk && !(set->cpu > 0))
 		return 0;
 	l = calloc(1, sizeof(*l));
 	if (!l)
 		abort();
 	*l = (struct limits){ .set = set,
+			      .bare = how->bare,
 			      .may_sample = p->fallback == FALLBACK_WARN,
 			      .source = USAGE_SOURCE_INIT,
 			      .processors = count_processors() };
@@ -197,7 +205,7 @@ int limits_new(struct arena *a, const struct policy *p, bool measure, struct lim
 		(void)limits_free(l); /* no guard yet */
 		return r;
 	}
-	l->sampling = measure || must_sample(l);
+	l->sampling = how->measure || must_sample(l);
 	set_inside(l);
 	*ret = l;
 	return 0;
@@ -278,6 +286,11 @@ int limits_start(struct limits *l, const struct plan *plan, const struct sandbox
 		r = do_without_scope(l, child->control, e);
 	if (r < 0)
 		return r;
+	if (l->sampling && l->bare && child->init > 0)
+		r = usage_watch_tree(&l->source, child->init);
+	if (r < 0)
+		return error_set(e, -r, "cannot measure what the command uses: /proc: %s",
+				 strerror(-r));
 	if (l->sampling) {
 		usage_begin(&l->source, plan, l->set->disk > 0);
 		plan_next(l, 0, 0, 0);
@@ -447,7 +460,7 @@ int limits_look_last(struct limits *l, int status)
 
 	l->next_ms = 0;
 	read_peaks(l);
-	if (hit >= 0 || !l->set->disk || l->source.scratch < 0)
+	if (hit >= 0 || !l->set->disk || (l->source.scratch < 0 && !l->bare))
 		return hit;
 	usage_look_at_files(&l->source, &u);
 	raise_peak(&l->peak.disk, judge_disk(l, &u));
@@ -468,6 +481,8 @@ const char *limits_means(const struct limits *l, const struct policy_limits *set
 {
 	if (!limit_is_set(set, which))
 		return NULL;
+	if (l && l->bare && l->means[which] == MEANS_RLIMIT)
+		return "RLIMIT_NPROC, counted from the user's processes at the start";
 	return limit_means_text(l                        ? l->means[which]
 				: which == LIMIT_TIMEOUT ? MEANS_CLOCK
 							 : MEANS_COUNTED);

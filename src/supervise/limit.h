@@ -4,7 +4,8 @@
  *
  *   memory   cgroup; else the supervisor samples what the processes use
  *   cpu      cgroup; else whole processors, by affinity that the command cannot change
- *   pids     cgroup; else RLIMIT_NPROC, counted in the sandbox's own user namespace; else sampled
+ *   pids     cgroup; else RLIMIT_NPROC, counted in the sandbox's own user namespace; else (root,
+ *            no namespaces) sampled
  *   disk     size of the private file system, RLIMIT_FSIZE, the broker's count of new
  *            files, and samples of what was written to the writable directories
  *   output   counted by who reads it (relay.h, or the owner of the session)
@@ -52,9 +53,14 @@ struct limits_peak {
 
 struct limits;
 
+struct limits_how {
+	bool measure; /* also what has no limit */
+	bool bare; /* without namespaces */
+};
+
 /* NULL in *ret when there is nothing to hold and nothing to measure. */
-int limits_new(struct arena *a, const struct policy *p, bool measure, struct limits **ret,
-	       struct error *e) NODISCARD;
+int limits_new(struct arena *a, const struct policy *p, const struct limits_how *how,
+	       struct limits **ret, struct error *e) NODISCARD;
 /* What the user should know before the command starts, or NULL. */
 const char *limits_note(const struct limits *l);
 const struct sandbox_limits *limits_inside(const struct limits *l);

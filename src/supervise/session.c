@@ -76,7 +76,7 @@ void session_signal(struct session *s, int sig, bool group)
 
 bool session_freeze(struct session *s, int sig)
 {
-	if (s->frozen || !s->limits || !limits_is_sampling(s->limits))
+	if (s->frozen || s->plan->bare || !s->limits || !limits_is_sampling(s->limits))
 		return false;
 	s->frozen_by = sig;
 	give_order(s, SIGSTOP, INIT_ALL);

@@ -185,8 +185,51 @@ static int prepare_outside(struct session *s, struct error *e)
 				 "another backend");
 	/* a container's limits are its engine's */
 	if (r == 0 && !s->limits && !s->plan->contained)
-		r = limits_new(s->a, s->req.policy, s->req.measure, &s->limits, e);
+		r = limits_new(s->a, s->req.policy,
+			       &(struct limits_how){ s->req.measure, s->plan->bare }, &s->limits,
+			       e);
 	return r;
+}
+
+/* The word with each of the given files called as the plan calls it. */
+static char *map_word(struct session *s, const char *word)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(BUF_MAX_TEXT);
+
+	while (*word) {
+		size_t i = 0;
+
+		while (i < s->plan->n_files && !text_starts(word, s->req.files[i].path))
+			i++;
+		if (i < s->plan->n_files) {
+			buf_puts(&b, s->plan->files[i].path);
+			word += strlen(s->req.files[i].path);
+		} else {
+			buf_putc(&b, *word++);
+		}
+	}
+	return b.overflow ? NULL : arena_strdup(s->a, buf_str(&b));
+}
+
+/* What to run: without mounts, given files have other paths than the caller knows. */
+static int map_argv(struct session *s, char *const **ret, struct error *e)
+{
+	char **argv = NULL;
+	size_t n = 0;
+
+	*ret = s->req.argv;
+	if (s->plan->n_files == 0)
+		return 0;
+	for (char *const *v = s->req.argv; *v; v++) {
+		char *word = map_word(s, *v);
+
+		if (!word)
+			return error_set(e, E2BIG, "the command is too long");
+		*ARENA_PUSH(s->a, argv, n) = word;
+	}
+	*ARENA_PUSH(s->a, argv, n) = NULL;
+	*ret = argv;
+	return 0;
 }
 
 static int start_child(struct session *s, struct error *e)
@@ -203,6 +246,9 @@ static int start_child(struct session *s, struct error *e)
 
 	/* what is not enforced is said before anything runs */
 	note_lost(s);
+	r = map_argv(s, &cmd.argv, e);
+	if (r < 0)
+		return r;
 	if (!s->plan->bare || !s->plan->broker)
 		return s->chosen.backend->start(s->plan, &cmd, &s->child, e);
 	r = session_fill_setup(s, &setup, e);
@@ -225,6 +271,8 @@ static int start_again(struct session *s, struct error *e)
 	if (s->req.policy->backend != BACKEND_AUTO || s->child.pid > 0)
 		return -refused.code;
 	r = prepare(s, &refused, e);
+	if (r == 0) /* chosen for another backend; there is no guard yet */
+		(void)limits_free(TAKE_PTR(s->limits));
 	if (r == 0)
 		r = prepare_outside(s, e);
 	return r < 0 ? r : start_child(s, e);

@@ -8,7 +8,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -60,24 +62,98 @@ static uint64_t kilobytes(const char *text, const char *key)
 	return number(text, key) * 1024;
 }
 
-static void look_at_process(const struct usage_source *s, const char *pid, bool io,
-			    struct usage *ret)
+struct process {
+	uint64_t pid, parent;
+	bool inside;
+	uint64_t threads, memory;
+};
+
+struct processes {
+	struct process *v;
+	size_t n, room;
+};
+
+static void processes_done(struct processes *all)
 {
-	int proc = dirfd(s->proc);
-	char text[TEXT_MAX];
+	free(all->v);
+}
 
-	if (strcmp(pid, "1") != 0 && read_proc(proc, pid, "status", text)) {
-		ret->pids += number(text, "Threads:");
-		ret->memory += kilobytes(text, "RssAnon:") + kilobytes(text, "RssShmem:") +
-			       kilobytes(text, "VmSwap:");
+static struct process *push(struct processes *all)
+{
+	if (all->n == all->room) {
+		all->room = all->room ? all->room * 2 : 64;
+		all->v = reallocarray(all->v, all->room, sizeof(*all->v));
+		if (!all->v)
+			abort();
 	}
-	/* init has inherited what the processes it reaped have written */
-	if (io && read_proc(proc, pid, "io", text)) {
-		uint64_t written = number(text, "write_bytes:");
-		uint64_t undone = number(text, "cancelled_write_bytes:");
+	return &all->v[all->n++];
+}
 
-		ret->written += written > undone ? written - undone : 0;
+static int compare_pids(const void *a, const void *b)
+{
+	const struct process *x = a, *y = b;
+
+	return x->pid < y->pid ? -1 : x->pid > y->pid;
+}
+
+/* Whoever has an ancestor inside is inside: orphans become children of init. */
+static void mark_tree(const struct usage_source *s, struct processes *all)
+{
+	qsort(all->v, all->n, sizeof(*all->v), compare_pids);
+	for (bool more = true; more;) {
+		more = false;
+		for (size_t i = 0; i < all->n; i++) {
+			struct process *p = &all->v[i], parent = { .pid = p->parent };
+			const struct process *at = p->inside
+							   ? NULL
+							   : bsearch(&parent, all->v, all->n,
+								     sizeof(parent), compare_pids);
+
+			if (!p->inside && (p->pid == s->init || (at && at->inside)))
+				p->inside = more = true;
+		}
 	}
+}
+
+static void find_processes(const struct usage_source *s, struct processes *ret)
+{
+	const struct dirent *entry;
+
+	*ret = (struct processes){ 0 };
+	rewinddir(s->proc);
+	while ((entry = readdir(s->proc))) {
+		char text[TEXT_MAX];
+		struct process *p;
+
+		if (!ascii_digit(entry->d_name[0]) ||
+		    !read_proc(dirfd(s->proc), entry->d_name, "status", text))
+			continue;
+		p = push(ret);
+		*p = (struct process){
+			.pid = text_leading_u64(entry->d_name),
+			.parent = number(text, "PPid:"),
+			.inside = !s->tree,
+			.threads = number(text, "Threads:"),
+			.memory = kilobytes(text, "RssAnon:") + kilobytes(text, "RssShmem:") +
+				  kilobytes(text, "VmSwap:"),
+		};
+	}
+	if (s->tree && ret->n > 0)
+		mark_tree(s, ret);
+}
+
+/* What it has written. Where it keeps that from us, it counts as everything that was. */
+static uint64_t written_by(const struct usage_source *s, const struct process *p)
+{
+	char name[24], text[TEXT_MAX];
+	uint64_t written, undone;
+
+	(void)snprintf(name, sizeof(name), "%" PRIu64, p->pid);
+	if (!read_proc(dirfd(s->proc), name, "io", text))
+		return s->tree && p->pid != s->init ? USAGE_UNKNOWN : 0;
+	written = number(text, "write_bytes:");
+	undone = number(text, "cancelled_write_bytes:");
+	return written > undone ? written - undone : 0;
 }
 
 /* Resident and swapped bytes, the last two columns; true lines only (not the heading). */
@@ -137,15 +213,23 @@ void usage_look_at_files(const struct usage_source *s, struct usage *ret)
 
 void usage_look(const struct usage_source *s, bool io, struct usage *ret)
 {
-	const struct dirent *entry;
+	__attribute__((cleanup(processes_done))) struct processes all = { 0 };
 
 	*ret = (struct usage){ 0 };
-	if (s->proc) {
-		rewinddir(s->proc);
-		while ((entry = readdir(s->proc))) {
-			if (ascii_digit(entry->d_name[0]))
-				look_at_process(s, entry->d_name, io, ret);
+	if (s->proc)
+		find_processes(s, &all);
+	for (size_t i = 0; i < all.n; i++) {
+		const struct process *p = &all.v[i];
+
+		if (!p->inside)
+			continue;
+		if (p->pid != s->init) {
+			ret->pids += p->threads;
+			ret->memory += p->memory;
 		}
+		/* init has inherited what the processes it reaped have written */
+		if (io && ret->written < USAGE_UNKNOWN)
+			ret->written += written_by(s, p);
 	}
 	usage_look_at_files(s, ret);
 	ret->memory += ret->scratch + ret->shm;
@@ -153,21 +237,25 @@ void usage_look(const struct usage_source *s, bool io, struct usage *ret)
 
 uint64_t usage_memory(const struct usage_source *s, const struct usage *u)
 {
+	__attribute__((cleanup(processes_done))) struct processes all = { 0 };
 	uint64_t own = 0, shared = 0, files;
-	const struct dirent *entry;
 
 	if (!s->proc)
 		return 0;
-	rewinddir(s->proc);
-	while ((entry = readdir(s->proc))) {
-		char text[TEXT_MAX];
+	find_processes(s, &all);
+	for (size_t i = 0; i < all.n; i++) {
+		const struct process *p = &all.v[i];
+		char name[24], text[TEXT_MAX];
 
-		if (!ascii_digit(entry->d_name[0]) || strcmp(entry->d_name, "1") == 0)
+		if (!p->inside || p->pid == s->init)
 			continue;
-		if (!read_proc(dirfd(s->proc), entry->d_name, "smaps_rollup", text))
-			continue;
-		own += kilobytes(text, "Pss_Anon:") + kilobytes(text, "SwapPss:");
-		shared += kilobytes(text, "Pss_Shmem:");
+		(void)snprintf(name, sizeof(name), "%" PRIu64, p->pid);
+		if (read_proc(dirfd(s->proc), name, "smaps_rollup", text)) {
+			own += kilobytes(text, "Pss_Anon:") + kilobytes(text, "SwapPss:");
+			shared += kilobytes(text, "Pss_Shmem:");
+		} else if (s->tree) { /* it may be hiding: then nothing of it is shared */
+			own += p->memory;
+		}
 	}
 	/*
 	 * What is mapped of private files and System V memory is in both sums. The larger of them
@@ -229,6 +317,14 @@ uint64_t usage_disk_taken(const struct usage_source *s)
 			sum += (d->free_files - st.f_ffree) * USAGE_FILE_BYTES;
 	}
 	return sum;
+}
+
+int usage_watch_tree(struct usage_source *s, pid_t init)
+{
+	s->tree = true;
+	s->init = (uint64_t)init;
+	s->proc = opendir("/proc");
+	return s->proc ? 0 : -errno;
 }
 
 void usage_end(struct usage_source *s)

@@ -2,7 +2,9 @@
 /*
  * How much a sandbox uses, seen from outside: its own /proc, which shows every process of its
  * pid namespace and no other, whatever it calls itself and whoever its parent is; its private
- * file system; its System V memory; and the file systems that it may write to.
+ * file system; its System V memory; and the file systems that it may write to. Without
+ * namespaces: the processes that descend from its init, whose children all orphans become, and
+ * the file systems alone.
  */
 #pragma once
 
@@ -24,6 +26,8 @@ struct usage_disk {
 
 struct usage_source {
 	DIR *proc; /* NULL = not handed out yet */
+	uint64_t init; /* its number there */
+	bool tree; /* without a pid namespace: only what descends from init is inside */
 	int shm, scratch;
 	int more[NATIVE_PRIVATE_MAX]; /* where there are several */
 	size_t n_more;
@@ -33,7 +37,7 @@ struct usage_source {
 
 #define USAGE_SOURCE_INIT                                                                          \
 	{                                                                                          \
-		.shm = -1, .scratch = -1                                                           \
+		.init = 1, .shm = -1, .scratch = -1                                                \
 	}
 
 /* One cheap look. */
@@ -45,6 +49,11 @@ struct usage {
 	uint64_t shm;
 };
 
+/* Bytes of a process that does not let us see how many it has written. */
+#define USAGE_UNKNOWN (UINT64_MAX / 4)
+
+/* Without a pid namespace: look at the host's /proc, at what descends from `init`. 0 or -errno. */
+int usage_watch_tree(struct usage_source *s, pid_t init) NODISCARD;
 /* Baselines of the writable directories of the plan. */
 void usage_begin(struct usage_source *s, const struct plan *plan, bool disks);
 /* Only what is there without processes: private files and System V memory. */

@@ -392,7 +392,6 @@ c, _ = s.accept(); c.sendall(b"hello"); c.close()
 
 REFUSED = {
     "hidden inside writable": (["--deny-read", "sub"], "cannot be hidden there"),
-    "private home": (["--home", "private"], "mount namespace"),
     "published port": (["--publish", "8080"], "network.publish"),
 }
 

@@ -303,6 +303,21 @@ static void test_no_unix(void **state)
 	}
 }
 
+/* Processors that were chosen as a limit are not taken back. */
+static void test_pinned(void **state)
+{
+	const struct seccomp_options options[] = { { .pinned = true },
+						   { .pinned = true, .bare = true } };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(options); i++) {
+		struct program p = build(SECCOMP_X86_64, &options[i]);
+
+		assert_int_equal(run_call(&p, CALL_sched_setaffinity, 0, 8, 0), ERR(EPERM));
+		assert_int_equal(run_call(&p, CALL_sched_setaffinity, 77, 8, 0), ERR(EPERM));
+	}
+}
+
 /* Without namespaces the filter is the wall: what may be asked of whom. */
 static void test_bare(void **state)
 {
@@ -831,6 +846,7 @@ int main(void)
 		cmocka_unit_test(test_old_calls),
 		cmocka_unit_test(test_clone_namespaces),
 		cmocka_unit_test(test_socket_families),
+		cmocka_unit_test(test_pinned),
 		cmocka_unit_test(test_bare),
 		cmocka_unit_test(test_no_unix),
 		cmocka_unit_test(test_alone),

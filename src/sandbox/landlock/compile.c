@@ -214,15 +214,6 @@ static int refuse_unknown(const struct compiler *c)
 {
 	const struct policy *p = c->p;
 
-	if (p->fs.home == HOME_PRIVATE)
-		return error_set(c->e, ENOTSUP,
-				 "filesystem.home private needs a mount namespace, which the "
-				 "landlock backend does not make");
-	if (c->facts->n_files)
-		return error_set(
-			c->e, ENOTSUP,
-			"files that only the sandbox sees need a mount namespace, which the "
-			"landlock backend does not make");
 	if (p->network.publish.n && p->network.mode != NETWORK_HOST)
 		return error_set(c->e, ENOTSUP,
 				 "network.publish needs a network namespace, which the landlock "

@@ -42,6 +42,7 @@ int landlock_probe(struct arena *a, struct properties *ret, struct error *e) NOD
 
 /* The private directory (private.c): ret_lock is to be held as long as it is used. */
 int landlock_make_private(const struct plan *plan, int *ret_lock, struct error *e) NODISCARD;
+int landlock_fill_private(const struct plan *plan, struct error *e) NODISCARD;
 void landlock_remove_private(const struct plan *plan);
 
 /* In init: kill everything inside and remove what was made for this run. */

@@ -151,3 +151,43 @@ int landlock_make_private(const struct plan *plan, int *ret_lock, struct error *
 	}
 	return error_set(e, errno, "cannot make %s: %s", path, strerror(errno));
 }
+
+/* The directories of a path below the private one. */
+static int make_parents(const struct plan *plan, const char *path)
+{
+	char dir[PATH_MAX];
+
+	text_copy(dir, sizeof(dir), path);
+	for (char *s = dir + strlen(plan->private_tmp) + 1; (s = strchr(s, '/')); *s++ = '/') {
+		*s = '\0';
+		if (mkdir(dir, 0700) < 0 && errno != EEXIST)
+			return -errno;
+	}
+	return 0;
+}
+
+static int write_file(const struct plan *plan, const struct plan_file *f)
+{
+	_cleanup_fd_ int fd = -1;
+	int r = make_parents(plan, f->path);
+
+	if (r < 0)
+		return r;
+	fd = open(f->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0400);
+	return fd < 0 ? -errno : fd_write_all(fd, f->text, strlen(f->text));
+}
+
+int landlock_fill_private(const struct plan *plan, struct error *e)
+{
+	if (plan->private_home && mkdir(plan->private_home, 0700) < 0)
+		return error_set(e, errno, "cannot make %s: %s", plan->private_home,
+				 strerror(errno));
+	for (size_t i = 0; i < plan->n_files; i++) {
+		int r = write_file(plan, &plan->files[i]);
+
+		if (r < 0)
+			return error_set(e, -r, "cannot make %s: %s", plan->files[i].path,
+					 strerror(-r));
+	}
+	return 0;
+}

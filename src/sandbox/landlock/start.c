@@ -28,6 +28,8 @@
 #include "sandbox/native/native.h"
 
 #define CHILDREN_TEXT_MAX ((size_t)4 << 20)
+#define TREE_DEPTH_MAX 4096
+#define PATIENCE 50 /* passes over the children */
 #define KILL_PAUSE_US 200
 
 /* SIGKILL to every child of ours. A child keeps its number until we wait for it. */
@@ -51,30 +53,45 @@ static int kill_children(void)
 }
 
 /* The parent in "PID (name) S PARENT ..."; the name may hold anything. */
-static pid_t parent_of(const char *pid)
+static pid_t parent_of(pid_t pid)
 {
 	_cleanup_free_ char *text = NULL;
 	char path[64];
 	const char *end;
 
-	(void)snprintf(path, sizeof(path), "/proc/%.16s/stat", pid);
+	(void)snprintf(path, sizeof(path), "/proc/%d/stat", pid);
 	if (fd_read_file(AT_FDCWD, path, 4096, &text, NULL) < 0)
 		return -1;
 	end = strrchr(text, ')');
 	return end && strlen(end) > 4 ? (pid_t)text_leading_u64(end + 4) : -1;
 }
 
-/* The same where the kernel does not list children. */
-static void kill_children_slowly(void)
+static bool descends_from_us(pid_t pid)
+{
+	for (unsigned i = 0; i < TREE_DEPTH_MAX && pid > 1; i++) {
+		pid = parent_of(pid);
+		if (pid == getpid())
+			return true;
+	}
+	return false;
+}
+
+/*
+ * All that descends from us: where the kernel does not list children, and where they make others
+ * faster than we come to them one generation at a time.
+ */
+static void kill_tree(void)
 {
 	DIR *proc = opendir("/proc");
 	const struct dirent *entry;
 
 	while (proc && (entry = readdir(proc))) {
 		pid_t pid = (pid_t)text_leading_u64(entry->d_name);
+		/* held before the look: the number may become another's */
+		_cleanup_fd_ int fd = pid > 1 ? sys_pidfd_open(pid) : -1;
 
-		if (pid > 1 && parent_of(entry->d_name) == getpid())
-			(void)kill(pid, SIGKILL);
+		if (fd >= 0 && descends_from_us(pid))
+			(void)sys_pidfd_send_signal(fd, SIGKILL);
 	}
 	if (proc)
 		(void)closedir(proc);
@@ -86,11 +103,11 @@ static void kill_children_slowly(void)
  */
 static void kill_all(void)
 {
-	for (;;) {
+	for (unsigned i = 0;; i++) {
 		pid_t pid;
 
-		if (kill_children() < 0)
-			kill_children_slowly();
+		if (kill_children() < 0 || i > PATIENCE)
+			kill_tree();
 		while ((pid = waitpid(-1, NULL, WNOHANG | __WALL)) > 0)
 			;
 		if (pid < 0 && errno == ECHILD)
@@ -152,6 +169,8 @@ static int set_up(const struct plan *plan, const struct sandbox_limits *limits, 
 		    0); /* the supervisor may not be; /proc/self is needed */
 	(void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); /* should init be killed */
 	r = landlock_make_private(plan, ret_lock, e);
+	if (r == 0)
+		r = landlock_fill_private(plan, e);
 	if (r < 0)
 		return r;
 	if (chdir(plan->cwd) < 0)
@@ -229,7 +248,7 @@ static _Noreturn void keeper_main(const struct plan *plan, const struct sandbox_
 
 	if (set_up(plan, cmd->limits, &lock, &e) < 0) {
 		if (lock >= 0)
-			(void)rmdir(plan->private_tmp);
+			landlock_remove_private(plan);
 		fail(errors, &e);
 	}
 	init = socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, calls) < 0
@@ -245,7 +264,7 @@ static _Noreturn void keeper_main(const struct plan *plan, const struct sandbox_
 		(void)error_set(&e, init < 0 ? -init : -init_fd, "cannot start init: %s",
 				strerror(init < 0 ? -init : -init_fd));
 		if (init < 0 && lock >= 0)
-			(void)rmdir(plan->private_tmp);
+			landlock_remove_private(plan);
 		fail(errors, &e);
 	}
 	/* from here on init cleans up, whoever dies; `control` tells it of the supervisor's end */
@@ -289,11 +308,6 @@ static int landlock_start(const struct plan *plan, const struct sandbox_command 
 	struct sandbox_child child = SANDBOX_CHILD_INIT;
 	int r;
 
-	/* both count by namespace; among the user's other processes they would mean nothing */
-	if (cmd->limits && (cmd->limits->measured || cmd->limits->processes))
-		return error_set(e, ENOTSUP,
-				 "the limits cannot be held here by the landlock backend, which "
-				 "needs a cgroup for them (ambit check says what is missing)");
 	r = make_pairs(&p);
 
 	/* not clone3(): inside another sandbox of ours it does not exist */

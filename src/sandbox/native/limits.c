@@ -15,11 +15,14 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "sandbox/native/native.h"
 
+#define COUNT_ROOM 32 /* for what the user starts meanwhile; the supervisor counts exactly */
+#define COUNT_MAX ((uint64_t)1 << 22) /* processes: more than the kernel has numbers for */
 #define FIRST_VICTIM "1000" /* of oom_score_adj: the kernel's choice when memory runs out */
 
 int native_limits_begin(const struct sandbox_limits *l, struct error *e)
@@ -144,6 +147,50 @@ static int set_limit(__rlimit_resource_t resource, uint64_t value, const char *n
 		       : 0;
 }
 
+/* May one more process be made with this limit? */
+static bool can_fork(uint64_t limit)
+{
+	struct rlimit old, lim;
+	pid_t pid;
+
+	if (getrlimit(RLIMIT_NPROC, &old) < 0)
+		return true;
+	lim = (struct rlimit){ .rlim_cur = limit < old.rlim_max ? limit : old.rlim_max,
+			       .rlim_max = old.rlim_max };
+	(void)setrlimit(RLIMIT_NPROC, &lim);
+	pid = fork();
+	if (pid == 0)
+		_exit(0);
+	(void)setrlimit(RLIMIT_NPROC, &old);
+	while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	return pid > 0;
+}
+
+/*
+ * How many processes the kernel counts for this user now. Without a user namespace it counts all
+ * of them, also those that cannot be seen from here, and does not say how many: it is asked
+ * whether there may be one more.
+ */
+static uint64_t count_processes(void)
+{
+	uint64_t least = 0, most = 64;
+
+	while (most < COUNT_MAX && !can_fork(most)) {
+		least = most;
+		most *= 2;
+	}
+	while (most - least > 1) {
+		uint64_t middle = least + (most - least) / 2;
+
+		if (can_fork(middle))
+			most = middle;
+		else
+			least = middle;
+	}
+	return most - 1; /* without the one more */
+}
+
 int native_limits_enter(const struct plan *plan, const struct sandbox_limits *l, int control,
 			int errors, struct error *e)
 {
@@ -158,7 +205,11 @@ int native_limits_enter(const struct plan *plan, const struct sandbox_limits *l,
 	if (r == 0 && l->groups)
 		r = enter_groups(plan, control, e);
 	if (r == 0)
-		r = set_limit(RLIMIT_NPROC, l->processes, "RLIMIT_NPROC", e);
+		r = set_limit(RLIMIT_NPROC,
+			      l->processes && plan->bare
+				      ? count_processes() + l->processes + COUNT_ROOM
+				      : l->processes,
+			      "RLIMIT_NPROC", e);
 	if (r == 0)
 		r = set_limit(RLIMIT_FSIZE, l->file_size, "RLIMIT_FSIZE", e);
 	if (r == 0 && l->pinned && sched_setaffinity(0, sizeof(l->cpus), &l->cpus) < 0)

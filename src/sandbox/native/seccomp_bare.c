@@ -92,7 +92,8 @@ static const struct seccomp_rule files[] = {
 #undef IN
 #define SELF_ONLY(name) ALLOW(name, INT_IS(0, 0)), DENY(name, EPERM)
 #define IN GROUP_OTHERS
-	SELF_ONLY(sched_setaffinity), SELF_ONLY(sched_setparam), SELF_ONLY(sched_setscheduler),
+	PINNED(sched_setaffinity, INT_IS(0, 0)), DENY(sched_setaffinity, EPERM),
+	SELF_ONLY(sched_setparam), SELF_ONLY(sched_setscheduler),
 	SELF_ONLY(sched_setattr),
 #undef IN
 };

@@ -314,10 +314,12 @@ int inquire(const struct call *c, int *sock, const struct address *to)
 	r = bare ? deliver_check(*sock, to) : 0;
 	if (r < 0)
 		return r;
-	if (is_inside(&w.asked) && !(bare && w.asked.port == PORT_DNS))
-		return bare ? deliver_local(c, *sock, to, &w.asked) : ANSWER_CONTINUE;
+	if (!bare && is_inside(&w.asked))
+		return ANSWER_CONTINUE;
 	if (domain_is_entered(c) && !is_let_connect(w.asked.port))
 		return -EACCES;
+	if (is_inside(&w.asked) && w.asked.port != PORT_DNS)
+		return deliver_local(c, *sock, to, &w.asked);
 	r = ANSWER_CONTINUE;
 	if (c->b->redirects) {
 		w.asked.source = claim_source(*sock, to);
