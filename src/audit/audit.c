@@ -5,13 +5,13 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include "audit/redact.h"
 #include "audit/store.h"
 #include "base/fd.h"
+#include "base/sys.h"
 #include "base/text.h"
 
 #define DEFAULT_BYTES ((uint64_t)16 << 20)
@@ -89,7 +89,7 @@ void audit_new_run(char ret[AUDIT_RUN_ID_LEN + 1])
 	static const char digits[] = "0123456789abcdefghijklmnopqrstuv"; /* 32 */
 	unsigned char bytes[AUDIT_RUN_ID_LEN];
 
-	if (getrandom(bytes, sizeof(bytes), 0) != (ssize_t)sizeof(bytes))
+	if (sys_random(bytes, sizeof(bytes)) < 0)
 		abort();
 	for (size_t i = 0; i < sizeof(bytes); i++)
 		ret[i] = digits[bytes[i] % 32];

@@ -125,7 +125,7 @@ static size_t find_char(const struct scan *p, size_t from, size_t to, char c)
 
 static size_t find_last_char(const struct scan *p, size_t from, size_t to, char c)
 {
-	const char *hit = from < to ? memrchr(p->s + from, c, to - from) : NULL;
+	const char *hit = from < to ? text_find_last(p->s + from, to - from, c) : NULL;
 
 	return hit ? (size_t)(hit - p->s) : to;
 }

@@ -91,10 +91,10 @@ static bool adopt_lines(const struct window *w, struct chain_head *h)
 /* The last line in the window that looks like one of a log. */
 static bool last_line(const struct window *w, struct chain_head *ret)
 {
-	const char *end = w->text + w->len, *stop = memrchr(w->text, '\n', w->len);
+	const char *end = w->text + w->len, *stop = text_find_last(w->text, w->len, '\n');
 
 	while (stop) {
-		const char *before = memrchr(w->text, '\n', (size_t)(stop - w->text));
+		const char *before = text_find_last(w->text, (size_t)(stop - w->text), '\n');
 		const char *line = before ? before + 1 : w->text;
 		struct chain_line l;
 
@@ -110,7 +110,7 @@ static bool last_line(const struct window *w, struct chain_head *ret)
 /* What follows the last line break: taken out of the file. */
 static int cut_fragment(int fd, const struct window *w, struct repair *r)
 {
-	const char *last = memrchr(w->text, '\n', w->len);
+	const char *last = text_find_last(w->text, w->len, '\n');
 	size_t keep = last ? (size_t)(last - w->text) + 1 : 0;
 	size_t shown = w->len - keep;
 

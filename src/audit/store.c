@@ -25,6 +25,7 @@
 
 #include "audit/repair.h"
 #include "base/fd.h"
+#include "base/sys.h"
 #include "base/text.h"
 
 #define LINES_MAX (4 * AUDIT_RECORD_MAX) /* a record, and what is to be said before it */
@@ -135,7 +136,7 @@ static int put_aside(const struct audit *log, struct tail *t, uint64_t last, str
 
 	files_old_name(&log->files, last, name);
 	/* should it be there already, something is wrong: then rather a file that is too large */
-	if (renameat2(log->files.dir, log->files.name, log->files.dir, name, RENAME_NOREPLACE) < 0)
+	if (sys_rename_new(log->files.dir, log->files.name, name) < 0)
 		return 0;
 	fd = files_open_one(&log->files, log->files.name, FILES_WRITE, &t->size, e);
 	if (fd < 0)

@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -142,7 +141,7 @@ static void fill_entry(const struct stat *st, const char *real, struct view_entr
 {
 	ret->kind = kind_of(st->st_mode);
 	ret->real = real;
-	ret->dev = st->st_dev;
+	ret->dev = (uint64_t)st->st_dev;
 	ret->ino = st->st_ino;
 	/* cheap: most files can be read by everybody, or are our own */
 	ret->unreadable = !(st->st_mode & S_IROTH) &&
@@ -154,8 +153,7 @@ static void fill_entry(const struct stat *st, const char *real, struct view_entr
 static void host_look(const struct view *v, struct arena *a, const char *path,
 		      struct view_entry *ret)
 {
-	_cleanup_fd_ int fd = sys_openat2(AT_FDCWD, path, O_PATH | O_CLOEXEC | O_NOFOLLOW, 0,
-					  SYS_RESOLVE_NO_SYMLINKS);
+	_cleanup_fd_ int fd = sys_open_direct(path);
 	char real[PATH_MAX];
 	struct stat st;
 
@@ -215,48 +213,10 @@ static int host_list(const struct view *v, struct arena *a, const char *path,
 	return n > INT_MAX ? -EOVERFLOW : (int)n;
 }
 
-#define PEEK_BYTES 8192 /* some two hundred names */
-
-struct host_dirent {
-	uint64_t ino;
-	int64_t next;
-	uint16_t len;
-	uint8_t type;
-	char name[];
-};
-
-static int host_peek(const struct view *v, struct arena *a, const char *path,
-		     const char *const **ret)
-{
-	_cleanup_fd_ int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	char *bytes = arena_alloc(a, PEEK_BYTES), more[64];
-	const char **names = NULL;
-	size_t n = 0;
-	long len;
-
-	(void)v;
-	if (fd < 0)
-		return -errno;
-	len = syscall(SYS_getdents64, fd, bytes, PEEK_BYTES);
-	if (len < 0)
-		return -errno;
-	/* anything left, even what does not fit in here, means that it is large */
-	if (len > 0 && syscall(SYS_getdents64, fd, more, sizeof(more)) != 0)
-		return -E2BIG;
-	for (long at = 0; at < len;) {
-		const struct host_dirent *d = (const struct host_dirent *)(void *)(bytes + at);
-
-		*ARENA_PUSH(a, names, n) = d->name;
-		at += d->len;
-	}
-	*ret = names;
-	return (int)n;
-}
-
 const struct view path_host_view = {
 	.look = host_look,
 	.kind = host_kind,
 	.read = host_read,
 	.list = host_list,
-	.peek = host_peek,
+	.peek = path_host_peek,
 };

@@ -66,3 +66,6 @@ struct view {
 
 /* The real file system of this process. */
 extern const struct view path_host_view;
+/* Its `peek`: path_peek.c, or path_peek_darwin.c. */
+int path_host_peek(const struct view *v, struct arena *a, const char *path,
+		   const char *const **ret);

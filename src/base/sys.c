@@ -6,7 +6,10 @@
 #include <linux/capability.h>
 #include <linux/keyctl.h>
 #include <linux/seccomp.h>
+#include <stdio.h>
+#include <sys/inotify.h>
 #include <sys/prctl.h>
+#include <sys/random.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -154,4 +157,61 @@ uint64_t sys_now_ms(void)
 
 	(void)clock_gettime(CLOCK_MONOTONIC, &ts);
 	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
+}
+
+int sys_random(void *ret, size_t len)
+{
+	ssize_t n = getrandom(ret, len, 0);
+
+	if (n < 0)
+		return -errno;
+	return (size_t)n == len ? 0 : -EIO;
+}
+
+int sys_open_direct(const char *path)
+{
+	return sys_openat2(AT_FDCWD, path, O_PATH | O_CLOEXEC | O_NOFOLLOW, 0,
+			   SYS_RESOLVE_NO_SYMLINKS);
+}
+
+int sys_rename_new(int dir, const char *from, const char *to)
+{
+	return result(renameat2(dir, from, dir, to, RENAME_NOREPLACE));
+}
+
+int sys_program(char *ret, size_t size)
+{
+	ssize_t n = readlink("/proc/self/exe", ret, size - 1);
+
+	if (n < 0)
+		return -errno;
+	ret[n] = '\0';
+	return 0;
+}
+
+int sys_execvpe(const char *file, char *const *argv, char *const *env)
+{
+	(void)execvpe(file, argv, env);
+	return -errno;
+}
+
+int sys_watch_directory(int dir)
+{
+	int fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+	char link[32];
+	int r;
+
+	if (fd < 0)
+		return -errno;
+	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", dir);
+	r = result(inotify_add_watch(fd, link, IN_MODIFY | IN_CREATE | IN_MOVED_FROM));
+	if (r >= 0)
+		return fd;
+	(void)close(fd);
+	return r;
+}
+
+int sys_close_from(int first)
+{
+	return sys_close_range((unsigned)first, ~0u, 0);
 }

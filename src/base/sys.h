@@ -11,6 +11,17 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/macros.h"
+
+/* members of struct stat */
+#ifdef __APPLE__
+#define SYS_ST_MTIM st_mtimespec
+#define SYS_ST_CTIM st_ctimespec
+#else
+#define SYS_ST_MTIM st_mtim
+#define SYS_ST_CTIM st_ctim
+#endif
+
 /* openat2(2) */
 #define SYS_RESOLVE_NO_MAGICLINKS 0x02
 #define SYS_RESOLVE_NO_SYMLINKS 0x04
@@ -80,7 +91,29 @@ int sys_landlock_create(const struct sys_landlock_ruleset *rules, size_t size);
 int sys_landlock_add_path(int ruleset, int path_fd, uint64_t access);
 int sys_landlock_restrict(int ruleset);
 
+/*
+ * The rest has a twin for macOS, in sys_darwin.c. 0 or -errno, but for what is said otherwise.
+ */
 uint64_t sys_now_ms(void); /* CLOCK_MONOTONIC */
+int sys_random(void *ret, size_t len) NODISCARD;
+/*
+ * A descriptor for the path when it is canonical: no symbolic link in it. Good for fstat() only.
+ * Any error means: look at it the slow way.
+ */
+int sys_open_direct(const char *path);
+/* Within a directory; -EEXIST when there is something of the new name. */
+int sys_rename_new(int dir, const char *from, const char *to) NODISCARD;
+/* This program's own file. */
+int sys_program(char *ret, size_t size) NODISCARD;
+/* execvp() with another environment; comes back only to say why not. */
+int sys_execvpe(const char *file, char *const *argv, char *const *env);
+/*
+ * A descriptor that can be read from, without waiting, when files of the directory are made, moved
+ * or written to; -ENOSYS where there is nothing of the kind.
+ */
+int sys_watch_directory(int dir);
+/* Closes all descriptors from this one on. */
+int sys_close_from(int first) NODISCARD;
 
 /* All capability sets, the bounding set and the ambient set emptied. */
 int sys_drop_capabilities(void);

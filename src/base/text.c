@@ -184,6 +184,15 @@ uint64_t text_leading_u64(const char *s)
 	return v;
 }
 
+const char *text_find_last(const char *s, size_t n, char c)
+{
+	while (n > 0) {
+		if (s[--n] == c)
+			return s + n;
+	}
+	return NULL;
+}
+
 void text_copy(char *ret, size_t size, const char *s)
 {
 	size_t n = strnlen(s, size - 1);

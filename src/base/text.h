@@ -40,6 +40,8 @@ unsigned text_distance(const char *a, const char *b);
 
 /* The number at the start of s, 0 when there is none or it is too large. */
 uint64_t text_leading_u64(const char *s);
+/* The last c among the first n bytes of s; NULL = there is none. */
+const char *text_find_last(const char *s, size_t n, char c);
 /* Copy as much as fits; always terminated. */
 void text_copy(char *ret, size_t size, const char *s);
 

@@ -15,6 +15,7 @@
 #include "base/text.h"
 #include "cli/cli.h"
 #include "policy/amend.h"
+#include "supervise/run.h"
 
 int ask_check(struct error *e)
 {

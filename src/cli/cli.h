@@ -13,7 +13,10 @@
 #include "base/error.h"
 #include "cli/options.h"
 #include "policy/policy.h"
-#include "supervise/run.h"
+
+struct egress_record;
+struct run;
+struct violation;
 
 enum {
 	EXIT_DENIED = 1, /* explain: denied; check: something is missing */
@@ -46,10 +49,16 @@ extern const size_t commands_count;
 
 const struct command *command_find(const char *name);
 /* The error for a word that is not a command. */
-int command_refuse(struct arena *a, const char *word, struct error *e);
+int command_refuse(struct arena *a, char *const *environ_in, const char *word, struct error *e);
 
 command_fn cmd_run, cmd_policy, cmd_explain, cmd_plan, cmd_check, cmd_wrap, cmd_trust, cmd_mcp,
 	cmd_log, cmd_learn, cmd_help;
+
+/*
+ * How this program calls itself, for nobody else's use: true when argv[1] is such a word, with
+ * the status to exit with. own_words.c, or macos.c.
+ */
+bool own_word(char *const *argv, char *const *environ_in, int *ret_status);
 
 /* help.c */
 void help_overview(struct buf *out);
@@ -104,6 +113,16 @@ int outside_run(const struct invocation *inv, const struct policy *p, char *cons
 /* Who asked for no sandbox at all (NULL = nobody); an error when that is not for the caller to ask. */
 int outside_asked(const struct invocation *inv, const struct policy *p, const char **ret,
 		  struct error *e) NODISCARD;
+/* cmd_run.c, macos_run.c: does this build have it? Not asked about auto and none. */
+bool run_has_backend(enum backend_choice choice);
+/* plan_seatbelt.c: the profile that a run on macOS would use. */
+int plan_seatbelt(const struct invocation *inv, const struct policy *p, struct error *e) NODISCARD;
+/* check_show.c: what is held, for people and as a member of a JSON object. */
+struct json;
+struct properties;
+size_t check_count(const struct properties *props); /* those that are */
+void check_print_text(const struct properties *props, struct buf *out);
+void check_print_json(const struct properties *props, struct json *j);
 /* cmd_run.c: runs the request and tells what there is to tell. */
 struct run_request;
 int run_sandboxed(const struct invocation *inv, struct run_request *req, int events,

@@ -14,50 +14,6 @@
 
 #define JSON_INDENT 2
 
-static size_t count_enforced(const struct properties *props)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < props->n; i++)
-		n += props->v[i].enforced;
-	return n;
-}
-
-static void print_text(const struct properties *props, struct buf *out)
-{
-	size_t width = strlen("property");
-
-	for (size_t i = 0; i < props->n; i++) {
-		size_t n = strlen(props->v[i].name);
-
-		width = n > width ? n : width;
-	}
-	buf_printf(out, "%-*s  enforced by\n", (int)width, "property");
-	for (size_t i = 0; i < props->n; i++) {
-		const struct property *p = &props->v[i];
-
-		buf_printf(out, "%-*s  ", (int)width, p->name);
-		if (p->enforced) {
-			text_append_safe(out, p->mechanism ? p->mechanism : "yes");
-		} else {
-			buf_puts(out, "MISSING: ");
-			text_append_safe(out, p->missing ? p->missing : "not available here");
-		}
-		buf_putc(out, '\n');
-		if (p->enforced && p->missing) {
-			buf_printf(out, "%-*s  but: ", (int)width, "");
-			text_append_safe(out, p->missing);
-			buf_putc(out, '\n');
-		}
-		if (p->remedy) {
-			buf_printf(out, "%-*s  mend with: ", (int)width, "");
-			text_append_safe(out, p->remedy);
-			buf_putc(out, '\n');
-		}
-	}
-	buf_printf(out, "%zu of %zu properties enforced\n", count_enforced(props), props->n);
-}
-
 /* The backends that were not shown above, a line each. */
 static void print_others(struct arena *a, struct buf *out)
 {
@@ -74,7 +30,7 @@ static void print_others(struct arena *a, struct buf *out)
 			text_append_safe(out, e.text);
 			continue;
 		}
-		buf_printf(out, "%zu of %zu", count_enforced(&props), props.n);
+		buf_printf(out, "%zu of %zu", check_count(&props), props.n);
 		for (size_t k = 0; k < props.n; k++) {
 			if (props.v[k].enforced)
 				continue;
@@ -85,32 +41,14 @@ static void print_others(struct arena *a, struct buf *out)
 	buf_putc(out, '\n');
 }
 
-static void print_properties(struct json *j, const struct properties *props)
-{
-	json_key(j, "properties");
-	json_begin_array(j);
-	for (size_t i = 0; i < props->n; i++) {
-		const struct property *p = &props->v[i];
-
-		json_begin_object(j);
-		json_kstring(j, "name", p->name);
-		json_kbool(j, "enforced", p->enforced);
-		json_kstring(j, "mechanism", p->enforced ? p->mechanism : NULL);
-		json_kstring(j, "missing", p->missing);
-		json_kstring(j, "remedy", p->remedy);
-		json_end_object(j);
-	}
-	json_end_array(j);
-}
-
 static void print_json(struct arena *a, const struct properties *props, struct buf *out)
 {
 	struct json j = { .out = out, .indent = JSON_INDENT };
 
 	json_begin_object(&j);
 	json_kstring(&j, "backend", backend_native.name);
-	json_kbool(&j, "complete", count_enforced(props) == props->n);
-	print_properties(&j, props);
+	json_kbool(&j, "complete", check_count(props) == props->n);
+	check_print_json(props, &j);
 	json_key(&j, "others");
 	json_begin_array(&j);
 	for (size_t i = 0; i < backends_count; i++) {
@@ -126,7 +64,7 @@ static void print_json(struct arena *a, const struct properties *props, struct b
 		json_kstring(&j, "backend", b->name);
 		json_kbool(&j, "works", works);
 		json_kstring(&j, "missing", works ? NULL : e.text);
-		print_properties(&j, &other);
+		check_print_json(&other, &j);
 		json_end_object(&j);
 	}
 	json_end_array(&j);
@@ -284,17 +222,17 @@ int cmd_check(const struct invocation *inv, int *ret_status, struct error *e)
 	r = backend_native.probe(inv->arena, &props, e);
 	if (r < 0)
 		return r;
-	none = count_enforced(&props) == 0;
+	none = check_count(&props) == 0;
 	limits_probe(inv->arena, &props);
 	if (inv->options.json)
 		print_json(inv->arena, &props, &out);
 	else
-		print_text(&props, &out);
+		check_print_text(&props, &out);
 	if (!inv->options.json)
 		print_others(inv->arena, &out);
 	if (none)
 		*ret_status = EXIT_AMBIT;
-	else if (count_enforced(&props) < props.n)
+	else if (check_count(&props) < props.n)
 		*ret_status = EXIT_DENIED;
 	return output_write(&out, e);
 }

@@ -9,7 +9,6 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -18,6 +17,7 @@
 #include "audit/verify.h"
 #include "base/fd.h"
 #include "base/json.h"
+#include "base/sys.h"
 #include "base/text.h"
 #include "cli/cli.h"
 #include "cli/log_show.h"
@@ -137,8 +137,8 @@ static int view_more(struct viewer *v, uint64_t *ino, uint64_t *size)
 
 static int follow(struct viewer *v)
 {
-	_cleanup_fd_ int changes = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
-	char link[32], events[4096];
+	_cleanup_fd_ int changes = sys_watch_directory(v->files.dir);
+	char events[4096];
 	uint64_t ino = 0, size = 0;
 	size_t shown;
 	int r;
@@ -151,9 +151,6 @@ static int follow(struct viewer *v)
 		r = give(v, v->recent[i % FOLLOW_SHOWN], strlen(v->recent[i % FOLLOW_SHOWN]));
 	if (r == 0)
 		r = flush(v);
-	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", v->files.dir);
-	if (changes >= 0)
-		(void)inotify_add_watch(changes, link, IN_MODIFY | IN_CREATE | IN_MOVED_FROM);
 	while (r == 0) {
 		struct pollfd fds[] = { { .fd = changes, .events = POLLIN },
 					{ .fd = STDOUT_FILENO } };

@@ -5,7 +5,6 @@
 #include "base/log.h"
 #include "cli/cli.h"
 #include "sandbox/backend.h"
-#include "sandbox/seatbelt/seatbelt.h"
 
 int cmd_plan(const struct invocation *inv, int *ret_status, struct error *e)
 {
@@ -26,14 +25,8 @@ int cmd_plan(const struct invocation *inv, int *ret_status, struct error *e)
 	if (!p->enabled || p->backend == BACKEND_NONE)
 		return error_set(e, EINVAL,
 				 "there is nothing to plan: the policy asks for no sandbox");
-	if (p->backend == BACKEND_SEATBELT) {
-		const struct seatbelt_facts mac = { .tmp = "/private/tmp/ambit",
-						    .http_port = 3128,
-						    .socks_port = 1080 };
-
-		r = seatbelt_profile(inv->arena, p, &mac, &out, e);
-		return r < 0 ? r : output_write(&out, e);
-	}
+	if (p->backend == BACKEND_SEATBELT)
+		return plan_seatbelt(inv, p, e);
 	plan_gather_facts(inv->arena, inv->environ_in, &facts);
 	facts.dry = true;
 	r = backend_choose(inv->arena, p, NULL, &facts, &chosen, e);

@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "cli/cli.h"
 #include "policy/inputs.h"
+#include "sandbox/backend.h"
 #include "supervise/events.h"
 #include "supervise/run.h"
 
@@ -200,6 +201,11 @@ int run_sandboxed(const struct invocation *inv, struct run_request *req, int eve
 	if (events < 0)
 		tell_end(&report, listener.told);
 	return write_report(&file, &report, req->argv, &result, e);
+}
+
+bool run_has_backend(enum backend_choice choice)
+{
+	return backend_find(choice) != NULL;
 }
 
 static int parse_descriptor(const struct invocation *inv, const char *option, const char *text,

@@ -9,6 +9,7 @@
 
 #include "audit/audit.h"
 #include "base/log.h"
+#include "base/sys.h"
 #include "base/text.h"
 #include "cli/cli.h"
 #include "policy/inputs.h"
@@ -56,8 +57,10 @@ static void show_widening(const struct policy *p, const char *file, struct buf *
 static bool same_file(const struct stat *a, const struct stat *b)
 {
 	return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
-	       a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec &&
-	       a->st_ctim.tv_sec == b->st_ctim.tv_sec && a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
+	       a->SYS_ST_MTIM.tv_sec == b->SYS_ST_MTIM.tv_sec &&
+	       a->SYS_ST_MTIM.tv_nsec == b->SYS_ST_MTIM.tv_nsec &&
+	       a->SYS_ST_CTIM.tv_sec == b->SYS_ST_CTIM.tv_sec &&
+	       a->SYS_ST_CTIM.tv_nsec == b->SYS_ST_CTIM.tv_nsec;
 }
 
 static void record(const struct policy *p, const char *file)

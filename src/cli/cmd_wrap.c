@@ -11,7 +11,6 @@
 #include "base/text.h"
 #include "cli/cli.h"
 #include "policy/inputs.h"
-#include "sandbox/backend.h"
 
 static bool has_control(const char *s)
 {
@@ -99,7 +98,7 @@ int cmd_wrap(const struct invocation *inv, int *ret_status, struct error *e)
 	if (r == 0)
 		r = invocation_policy(inv, NULL, &p, e);
 	if (r == 0 && p->backend != BACKEND_NONE && p->backend != BACKEND_AUTO &&
-	    !backend_find(p->backend))
+	    !run_has_backend(p->backend))
 		r = error_set(e, ENOTSUP, "this backend is not available here");
 	if (r != 0)
 		return r;

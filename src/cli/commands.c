@@ -5,7 +5,6 @@
  */
 #include <errno.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cli/cli.h"
 #include "policy/inputs.h"
@@ -57,7 +56,7 @@ const struct command *command_find(const char *name)
 	return NULL;
 }
 
-int command_refuse(struct arena *a, const char *word, struct error *e)
+int command_refuse(struct arena *a, char *const *environ_in, const char *word, struct error *e)
 {
 	const char *shown = output_safe(a, word);
 	struct nearest near = { 0 };
@@ -74,7 +73,7 @@ int command_refuse(struct arena *a, const char *word, struct error *e)
 	if (near.name)
 		return error_set(e, EINVAL, "unknown command '%s'; did you mean: ambit %s?", shown,
 				 near.name);
-	if (inputs_find_program(a, environ, word))
+	if (inputs_find_program(a, environ_in, word))
 		return error_set(e, EINVAL,
 				 "unknown command '%s'; to run it in the sandbox: ambit run -- %s",
 				 shown, shown);

@@ -131,7 +131,7 @@ int cmd_help(const struct invocation *inv, int *ret_status, struct error *e)
 		return error_set(e, EINVAL, "help takes one command");
 	c = command_find(o->words[0]);
 	if (!c)
-		return command_refuse(inv->arena, o->words[0], e);
+		return command_refuse(inv->arena, inv->environ_in, o->words[0], e);
 	if (!c->run)
 		return error_set(e, ENOTSUP, "%s is not available in this version", c->name);
 	help_command(c, &out);

@@ -8,8 +8,6 @@
 #include "base/log.h"
 #include "cli/cli.h"
 #include "cli/srt.h"
-#include "mcp/serve.h"
-#include "supervise/attack.h"
 
 /*
  * With 0, 1 or 2 closed, the next file opened would take the place, and a
@@ -50,15 +48,16 @@ static void set_log_level(const struct options *o)
 		log_level = LOG_QUIET;
 }
 
-static int run_named_command(struct arena *a, char *const *argv, int *ret_status, struct error *e)
+static int run_named_command(struct arena *a, char *const *argv, char *const *env, int *ret_status,
+			     struct error *e)
 {
-	struct invocation inv = { .arena = a, .environ_in = environ };
+	struct invocation inv = { .arena = a, .environ_in = env };
 	struct option_scope scope;
 	int r;
 
 	inv.command = command_find(argv[0]);
 	if (!inv.command)
-		return command_refuse(a, argv[0], e);
+		return command_refuse(a, env, argv[0], e);
 	if (!inv.command->run)
 		return error_set(e, ENOTSUP, "%s is not available in this version", argv[0]);
 	scope = (struct option_scope){ .command = inv.command->name,
@@ -77,7 +76,8 @@ static int run_named_command(struct arena *a, char *const *argv, int *ret_status
 	return inv.command->run(&inv, ret_status, e);
 }
 
-static int ambit(struct arena *a, char *const *argv, int *ret_status, struct error *e)
+static int ambit(struct arena *a, char *const *argv, char *const *env, int *ret_status,
+		 struct error *e)
 {
 	_cleanup_buf_ struct buf out = BUF_INIT(BUF_MAX_TEXT);
 	int r = hold_standard_fds(e);
@@ -91,17 +91,9 @@ static int ambit(struct arena *a, char *const *argv, int *ret_status, struct err
 	}
 	if (answer_at_once(argv[1], &out))
 		return output_write(&out, e);
-	/* how `check --attack` calls this program, for nobody else's use */
-	if (strcmp(argv[1], ATTACK_PROBES_WORD) == 0) {
-		*ret_status = attack_probes(argv + 2, STDOUT_FILENO);
+	if (own_word(argv, env, ret_status))
 		return 0;
-	}
-	/* how the MCP server calls it inside a sandbox */
-	if (strcmp(argv[1], MCP_UNPACK_WORD) == 0) {
-		*ret_status = mcp_unpack(argv + 2);
-		return 0;
-	}
-	return run_named_command(a, argv + 1, ret_status, e);
+	return run_named_command(a, argv + 1, env, ret_status, e);
 }
 
 /* By which link we were called. */
@@ -122,7 +114,7 @@ static char **copy_words(struct arena *a, int n, char *const *words)
 	return copy;
 }
 
-int main(int argc, char **words)
+int main(int argc, char **words, char **env)
 {
 	_cleanup_arena_ struct arena *a = arena_new();
 	char **argv = copy_words(a, argc, words);
@@ -130,8 +122,8 @@ int main(int argc, char **words)
 	int status = 0;
 
 	if (is_called(argv[0], "srt") && hold_standard_fds(&e) == 0)
-		return srt_main(a, argv, environ);
-	if (ambit(a, argv, &status, &e) == 0)
+		return srt_main(a, argv, env);
+	if (ambit(a, argv, env, &status, &e) == 0)
 		return status;
 	/* names in it may hold newlines: one error is one line */
 	log_error("%s", output_safe(a, e.text));

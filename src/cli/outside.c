@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/sys.h"
 #include "cli/cli.h"
 #include "policy/excluded.h"
 #include "policy/inputs.h"
@@ -91,8 +92,8 @@ static int become(const struct invocation *inv, const struct policy *p, const ch
 	if (chdir(p->cwd) < 0)
 		return error_set(e, errno, "%s: %s", p->cwd, strerror(errno));
 	record(p, argv);
-	(void)execvpe(program, argv, unsandboxed_environment(inv, p));
-	r = error_set(e, errno, "%s: %s", program, errno == ENOENT ? "not found" : strerror(errno));
+	r = sys_execvpe(program, argv, unsandboxed_environment(inv, p));
+	r = error_set(e, -r, "%s: %s", program, r == -ENOENT ? "not found" : strerror(-r));
 	e->exit_code = r == -ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE;
 	return r;
 }

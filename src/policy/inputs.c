@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/sys.h"
 #include "base/text.h"
 #include "policy/claude.h"
 #include "policy/trust.h"
@@ -227,11 +228,10 @@ int inputs_project_file(struct arena *a, const char *dir, const char *top, const
 int inputs_self(struct arena *a, const char **ret, struct error *e)
 {
 	char path[PATH_MAX];
-	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
+	int r = sys_program(path, sizeof(path));
 
-	if (n < 0)
-		return error_set(e, errno, "/proc/self/exe: %s", strerror(errno));
-	path[n] = '\0';
+	if (r < 0)
+		return error_set(e, -r, "this program's own file: %s", strerror(-r));
 	*ret = arena_strdup(a, path);
 	return 0;
 }

@@ -12,7 +12,11 @@
 
 /* not to be moved by any variable or option */
 #define INPUTS_MANAGED_DIR "/etc/ambit"
+#ifdef __APPLE__
+#define INPUTS_CLAUDE_MANAGED_DIR "/Library/Application Support/ClaudeCode"
+#else
 #define INPUTS_CLAUDE_MANAGED_DIR "/etc/claude-code"
+#endif
 
 /* The variable's value; NULL when it is unset or empty. */
 const char *inputs_variable(char *const *environ_in, const char *name);

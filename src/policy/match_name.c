@@ -145,7 +145,7 @@ bool name_is(const char *name, const char *wanted)
 
 static size_t component_length(const char *s)
 {
-	return (size_t)(strchrnul(s, '/') - s);
+	return strcspn(s, "/");
 }
 
 static bool component_matches(const char *pattern, size_t len, const char *s, size_t s_len)

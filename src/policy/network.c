@@ -30,7 +30,7 @@ int network_check_proxy_url(const char *text, struct error *e)
 	if (!text_starts(text, "http://"))
 		return error_set(e, EINVAL, "\"%s\" must begin with http://", text);
 	slash = authority + strcspn(authority, "/");
-	at = memrchr(authority, '@', (size_t)(slash - authority));
+	at = text_find_last(authority, (size_t)(slash - authority), '@');
 	if (at)
 		authority = at + 1;
 	if ((*slash && slash[1]) || (size_t)(slash - authority) >= sizeof(host))

@@ -145,7 +145,7 @@ static int get_number(const char *in, size_t n, size_t *at, uint32_t bias, uint3
 
 int punycode_decode(const char *in, size_t n, uint32_t *ret, size_t cap)
 {
-	const char *delimiter = n > 0 ? memrchr(in, '-', n) : NULL;
+	const char *delimiter = n > 0 ? text_find_last(in, n, '-') : NULL;
 	size_t len = delimiter ? (size_t)(delimiter - in) : 0;
 	size_t at = delimiter ? len + 1 : 0, basic = len;
 	uint32_t next = INITIAL_N, i = 0, bias = INITIAL_BIAS;

@@ -140,7 +140,7 @@ static int parse_parent(struct config *c, const char *value, struct parent *ret,
 {
 	const char *rest = text_starts(value, "http://") ? value + 7 : value;
 	struct span authority = { rest, strcspn(rest, "/") };
-	const char *at = memrchr(authority.ptr, '@', authority.len);
+	const char *at = text_find_last(authority.ptr, authority.len, '@');
 	struct parent p = { .port = 0 };
 
 	if (strstr(value, "://") && rest == value)

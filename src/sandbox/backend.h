@@ -26,21 +26,7 @@
 #include "base/path.h"
 #include "policy/policy.h"
 #include "sandbox/plan.h"
-
-/* Every backend is judged by the same list; `check` prints it, `require` names its rows. */
-struct property {
-	const char *name; /* "landlock", "user-namespaces": what `require` says */
-	bool enforced;
-	bool inherent; /* not enforced, and not by this backend on any machine */
-	const char *mechanism; /* by what: "mount namespace", "Landlock ABI 7", ... */
-	const char *missing; /* when not enforced, or less strictly: what is missing here */
-	const char *remedy; /* the one command or setting that mends it, or NULL */
-};
-
-struct properties {
-	struct property *v;
-	size_t n;
-};
+#include "sandbox/property.h"
 
 /*
  * What a process of the sandbox does about limits, before the command starts. The mechanisms

@@ -24,7 +24,6 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "policy/policy.h"
-#include "sandbox/backend.h"
 #include "sandbox/plan.h"
 
 enum limit {
@@ -52,6 +51,9 @@ struct limits_peak {
 };
 
 struct limits;
+struct properties;
+struct sandbox_child;
+struct sandbox_limits;
 
 struct limits_how {
 	bool measure; /* also what has no limit */

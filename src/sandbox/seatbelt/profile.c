@@ -67,6 +67,22 @@ static void rule_path(struct writer *w, const char *verb, const char *operation,
 		rule(w, verb, operation, "subpath", r->real);
 }
 
+/* What is of this run alone, at whose end it is removed. */
+static void rule_own(struct writer *w, const char *operation)
+{
+	if (w->facts->tmp)
+		rule(w, "allow", operation, "subpath", w->facts->tmp);
+	if (w->facts->home)
+		rule(w, "allow", operation, "subpath", w->facts->home);
+}
+
+/* The directories for everybody's temporary files. */
+static void rule_common(struct writer *w, const char *verb, const char *operation)
+{
+	rule(w, verb, operation, "subpath", "/private/tmp");
+	rule(w, verb, operation, "subpath", "/private/var/tmp");
+}
+
 /* --- what every program needs ------------------------------------------------------ */
 
 static void write_basics(struct writer *w)
@@ -81,6 +97,7 @@ static void write_basics(struct writer *w)
 		"(allow process-info* (target same-sandbox))",
 		"(allow mach-priv-task-port (target same-sandbox))",
 		"(allow process-codesigning-status*)",
+		"(allow file-map-executable dynamic-code-generation)",
 		"",
 		"; what the C library and language runtimes ask of the system",
 		"(allow sysctl-read)",
@@ -164,8 +181,10 @@ static void write_reads(struct writer *w)
 	size_t n;
 	const struct path_rule **v = sorted(w, &n);
 
-	line(w, "\n; reading: everything but what is denied; names can be looked up everywhere");
+	line(w, "\n; reading: everything but what is denied");
 	line(w, "(allow file-read*)");
+	if (w->p->fs.tmp == TMP_PRIVATE)
+		rule_common(w, "deny", "file-read*");
 	if (w->p->fs.home == HOME_PRIVATE)
 		rule(w, "deny", "file-read*", "subpath", w->p->home);
 	for (size_t i = 0; i < n; i++) {
@@ -174,7 +193,12 @@ static void write_reads(struct writer *w)
 		if (v[i]->access == ACCESS_READ || allows)
 			rule_path(w, allows ? "allow" : "deny", "file-read*", v[i]);
 	}
-	rule(w, "allow", "file-read*", "subpath", w->facts->tmp);
+	rule_own(w, "file-read*");
+	if (w->facts->self)
+		rule(w, "allow", "file-read*", "literal", w->facts->self);
+	line(w, "; the way to what may be read can be walked, and not listed; dyld needs /");
+	line(w, "(allow file-read-metadata (vnode-type DIRECTORY))");
+	line(w, "(allow file-read* (literal \"/\"))");
 }
 
 /* The path as the beginning of a pattern. */
@@ -269,7 +293,12 @@ static void write_writes(struct writer *w)
 
 	line(w, "\n; writing");
 	write_places(w);
-	rule(w, "allow", "file-write*", "subpath", w->facts->tmp);
+	if (w->p->fs.tmp == TMP_SHARED) {
+		rule_common(w, "allow", "file-write*");
+		if (w->facts->shared_tmp)
+			rule(w, "allow", "file-write*", "subpath", w->facts->shared_tmp);
+	}
+	rule_own(w, "file-write*");
 	line(w, "\n; names that run later outside, at any depth, there or not");
 	for (size_t i = 0; i < rules->n; i++) {
 		const struct path_rule *r = &rules->v[i];
@@ -329,7 +358,7 @@ static void write_network(struct writer *w)
 		line(w, "(allow network* (subpath \"/\"))");
 	for (size_t i = 0; i < n->unix_sockets.n; i++)
 		rule(w, "allow", "network-outbound", "literal", n->unix_sockets.v[i].text);
-	rule(w, "allow", "network*", "subpath", w->facts->tmp);
+	rule_own(w, "network*");
 }
 
 int seatbelt_profile(struct arena *a, const struct policy *p, const struct seatbelt_facts *facts,
