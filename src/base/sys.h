@@ -13,13 +13,15 @@
 
 #include "base/macros.h"
 
-/* members of struct stat */
+/* members of struct stat; how a directory is held, nothing else */
 #ifdef __APPLE__
 #define SYS_ST_MTIM st_mtimespec
 #define SYS_ST_CTIM st_ctimespec
+#define SYS_O_PATH O_RDONLY
 #else
 #define SYS_ST_MTIM st_mtim
 #define SYS_ST_CTIM st_ctim
+#define SYS_O_PATH O_PATH
 #endif
 
 /* openat2(2) */

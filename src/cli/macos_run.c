@@ -4,11 +4,8 @@
  * own log: there are no violations in reports and in the audit log, and reports say so.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "base/fd.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "cli/cli.h"
@@ -45,30 +42,11 @@ static int refuse_options(const struct options *o, struct error *e)
 	return 0;
 }
 
-/* Opened before the run: a report that cannot be written stops it. -1 = none. */
-static int open_report(const struct options *o, int *ret, struct error *e)
+static const char *report_path(const struct options *o)
 {
-	const char *path = o->report ? o->report : o->json ? "-" : "none";
-
-	*ret = -1;
-	if (strcmp(path, "none") == 0)
-		return 0;
-	*ret = strcmp(path, "-") == 0 ? fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3)
-				      : open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-	return *ret < 0 ? error_set(e, errno, "--report %s: %s", path, strerror(errno)) : 0;
-}
-
-static int write_report(int fd, const struct report *r, char *const *argv,
-			const struct run_result *result, struct error *e)
-{
-	_cleanup_buf_ struct buf b = BUF_INIT(BUF_MAX_TEXT);
-	int err;
-
-	if (fd < 0)
-		return 0;
-	report_print_json(r, argv, result, &b);
-	err = fd_write_all(fd, buf_str(&b), b.len);
-	return err < 0 ? error_set(e, -err, "cannot write the report: %s", strerror(-err)) : 0;
+	if (!o->report)
+		return o->json ? "-" : NULL;
+	return strcmp(o->report, "none") == 0 ? NULL : o->report;
 }
 
 /* Before the command starts: what is weaker than was asked for. */
@@ -132,7 +110,8 @@ int cmd_run(const struct invocation *inv, int *ret_status, struct error *e)
 	struct seatbelt_request req = { .environ_in = inv->environ_in, .program = SEATBELT_EXEC };
 	struct report report = { .a = inv->arena, .backend = "seatbelt" };
 	struct run_result result = { 0 };
-	_cleanup_fd_ int fd = -1;
+	_cleanup_report_file_ struct report_file file = { .dir = -1, .fd = -1 };
+	_cleanup_buf_ struct buf text = BUF_INIT(BUF_MAX_TEXT);
 	int r = refuse_options(&inv->options, e);
 
 	if (r == 0)
@@ -146,7 +125,7 @@ int cmd_run(const struct invocation *inv, int *ret_status, struct error *e)
 	if (r == 0)
 		r = seatbelt_hold(inv->arena, req.policy, &report.lost, e);
 	if (r == 0)
-		r = open_report(&inv->options, &fd, e);
+		r = report_file_open(&file, report_path(&inv->options), e);
 	if (r == 0)
 		r = inputs_self(inv->arena, &req.self, e);
 	if (r == 0)
@@ -158,5 +137,6 @@ int cmd_run(const struct invocation *inv, int *ret_status, struct error *e)
 	if (r < 0)
 		return r;
 	*ret_status = result.exit_code;
-	return write_report(fd, &report, req.argv, &result, e);
+	report_print_json(&report, req.argv, &result, &text);
+	return report_file_write(&file, &text, e);
 }

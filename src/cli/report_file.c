@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/sys.h"
 #include "base/text.h"
 #include "cli/cli.h"
 
@@ -42,7 +43,7 @@ static int open_directory(struct report_file *f)
 	if (n)
 		text_copy(dir, n + 1, f->path);
 	f->name = f->path + n;
-	f->dir = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	f->dir = open(dir, SYS_O_PATH | O_DIRECTORY | O_CLOEXEC);
 	return f->dir < 0 ? -errno : 0;
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Seatbelt profiles: the text for one policy against tests/plan/seatbelt.sb (UPDATE_GOLDEN=1
- * rewrites it), and the decisions of several against the policy's own. The small
+ * Seatbelt profiles: the text for some policies against tests/plan/seatbelt*.sb, and the decisions of several against the policy's own. The small
  * interpreter here knows single-line file rules; the last that matches decides.
  */
 #include "policy_fixture.h"
@@ -11,7 +10,6 @@
 
 #include "sandbox/seatbelt/seatbelt.h"
 
-#define GOLDEN "tests/plan/seatbelt.sb"
 #define TMP "/private/tmp/ambit-run"
 
 static const struct seatbelt_facts facts = { .tmp = TMP, .http_port = 4128, .socks_port = 4080 };
@@ -84,9 +82,24 @@ static void test_patterns(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		_cleanup_buf_ struct buf b = BUF_INIT(BUF_MAX_TEXT);
 
-		seatbelt_regex(cases[i].pattern, SIZE_MAX, &b);
+		assert_int_equal(seatbelt_regex(cases[i].pattern, SIZE_MAX, &b), 0);
 		if (regex_matches(buf_str(&b), cases[i].path) != cases[i].covers)
 			fail_msg("%s (%s) and %s", cases[i].pattern, buf_str(&b), cases[i].path);
+	}
+}
+
+/* How they are read there is not known: refused. */
+static void test_odd_sets(void **state)
+{
+	static const char *const odd[] = { "/a/[\\]]", "/a/[]]",  "/a/[[]",   "/a/[a^]", "/a/[+-9]",
+					   "/a/[A-z]", "/a/[a-]", "/a/[b-a]", "/a/[",    "/a/[a" };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(odd); i++) {
+		_cleanup_buf_ struct buf b = BUF_INIT(BUF_MAX_TEXT);
+
+		if (seatbelt_regex(odd[i], SIZE_MAX, &b) != -EINVAL)
+			fail_msg("%s becomes %s", odd[i], buf_str(&b));
 	}
 }
 
@@ -263,23 +276,81 @@ static const char *with_fixed_paths(struct fixture *f, const char *text)
 	return arena_strdup(f->a, buf_str(&b));
 }
 
-static void test_golden(void **state)
+/* The file is rewritten with UPDATE_GOLDEN=1. */
+static void compare(struct fixture *f, const char *file, const char *settings,
+		    const struct seatbelt_facts *with)
 {
-	struct fixture *f = *state;
+	_cleanup_buf_ struct buf b = BUF_INIT(BUF_MAX_TEXT);
 	_cleanup_free_ char *want = NULL;
 	const char *got;
 
-	load(f,
-	     "network: { allowedDomains: [a.test], allowUnixSockets: [/var/run/x.sock] }\n"
-	     "filesystem: { denyRead: [\"~/secret\"], denyWrite: [locked/deep, \"**/*.pem\"] }\n");
-	got = with_fixed_paths(f, profile_of(f));
+	load(f, settings);
+	if (seatbelt_profile(f->a, f->p, with, &b, &f->e) < 0)
+		fail_msg("%s", f->e.text);
+	got = with_fixed_paths(f, buf_str(&b));
 	if (getenv("UPDATE_GOLDEN")) {
-		_cleanup_fd_ int fd = open(GOLDEN, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+		_cleanup_fd_ int fd = open(file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
 
 		assert_int_equal(fd_write_all(fd, got, strlen(got)), 0);
 	}
-	assert_int_equal(fd_read_file(AT_FDCWD, GOLDEN, (size_t)1 << 20, &want, NULL), 0);
+	assert_int_equal(fd_read_file(AT_FDCWD, file, (size_t)1 << 20, &want, NULL), 0);
 	assert_string_equal(got, want);
+}
+
+static void test_golden(void **state)
+{
+	const struct seatbelt_facts private = { .tmp = TMP, .home = "/private/tmp/ambit-home" };
+	const struct seatbelt_facts shared = { .shared_tmp = "/private/var/folders/x/T",
+					       .self = "/usr/local/bin/ambit" };
+	struct fixture *f = *state;
+
+	compare(f, "tests/plan/seatbelt.sb",
+		"network: { allowedDomains: [a.test], allowUnixSockets: [/var/run/x.sock] }\n"
+		"filesystem: { denyRead: [\"~/secret\"], denyWrite: [locked/deep, \"**/*.pem\"] "
+		"}\n",
+		&facts);
+	compare(f, "tests/plan/seatbelt-default.sb", "{}\n", &facts);
+	compare(f, "tests/plan/seatbelt-private-home.sb",
+		"filesystem: { home: private, allowRead: [\"~/.gitconfig\"], denyRead: "
+		"[\"a*[0-9]\"] }\n"
+		"network: { mode: host }\n",
+		&private);
+	compare(f, "tests/plan/seatbelt-shared.sb",
+		"filesystem: { tmp: shared, protect: anchors, allowGitConfig: true }\n"
+		"network: { allowHostPorts: [5432], allowLocalBinding: false }\n",
+		&shared);
+}
+
+static void test_hold(void **state)
+{
+	static const struct {
+		const char *settings, *why; /* NULL: held */
+	} cases[] = {
+		{ "{}\n", NULL },
+		{ "limits: { timeout: 1m }\n", NULL },
+		{ "network: { mode: host }\n", NULL },
+		{ "require: [files, names, network]\n", NULL },
+		{ "network: { allowedDomains: [a.test] }\n", "ambit-proxy" },
+		{ "limits: { memory: 1g }\n", "limits.memory" },
+		{ "backend: landlock\n", "no backend landlock" },
+		{ "require: [landlock]\n", "landlock is not enforced" },
+		{ "require: [nonsense]\n", "unknown property" },
+		{ "fallback: warn\nnetwork: { allowedDomains: [a.test] }\n", "ambit-proxy" },
+	};
+	struct fixture *f = *state;
+	struct text_rules lost;
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		int r;
+
+		load(f, cases[i].settings);
+		r = seatbelt_hold(f->a, f->p, &lost, &f->e);
+		if ((r == 0) != !cases[i].why || (r < 0 && !strstr(f->e.text, cases[i].why)))
+			fail_msg("%s: %d %s", cases[i].settings, r, f->e.text);
+	}
+	load(f, "fallback: warn\nlimits: { memory: 1g, cpu: 2 }\n");
+	assert_int_equal(seatbelt_hold(f->a, f->p, &lost, &f->e), 0);
+	assert_int_equal(lost.n, 2);
 }
 
 int main(void)
@@ -287,10 +358,12 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_quote),
 		cmocka_unit_test(test_patterns),
+		cmocka_unit_test(test_odd_sets),
 		cmocka_unit_test_setup_teardown(test_decisions, fixture_up, fixture_down),
 		cmocka_unit_test_setup_teardown(test_git_is_closed, fixture_up, fixture_down),
 		cmocka_unit_test_setup_teardown(test_network, fixture_up, fixture_down),
 		cmocka_unit_test_setup_teardown(test_golden, fixture_up, fixture_down),
+		cmocka_unit_test_setup_teardown(test_hold, fixture_up, fixture_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

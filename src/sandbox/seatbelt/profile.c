@@ -54,7 +54,11 @@ static void rule_pattern(struct writer *w, const char *verb, const char *operati
 {
 	_cleanup_buf_ struct buf regex = BUF_INIT(BUF_MAX_TEXT);
 
-	seatbelt_regex(pattern, fold, &regex);
+	if (seatbelt_regex(pattern, fold, &regex) < 0 && w->r == 0)
+		w->r = error_set(w->e, EINVAL,
+				 "a pattern with special characters in brackets cannot be written "
+				 "in a Seatbelt profile: %s",
+				 pattern);
 	rule(w, verb, operation, "regex", buf_str(&regex));
 }
 

@@ -22,7 +22,9 @@
 #include "policy/policy.h"
 #include "sandbox/property.h"
 
+#ifndef SEATBELT_EXEC /* tests have a stand-in */
 #define SEATBELT_EXEC "/usr/bin/sandbox-exec"
+#endif
 #define SEATBELT_ENTER_WORD "__seatbelt-enter"
 
 struct seatbelt_facts {
@@ -42,8 +44,9 @@ int seatbelt_quote(const char *s, struct buf *out) NODISCARD;
 /*
  * The regular expression for what a path pattern (match_path.h) covers, anchored, unquoted. Letters
  * from `fold` on match in either case: file systems of macOS usually do not tell them apart.
+ * -EINVAL for a set in brackets of more than letters, digits and ranges of them.
  */
-void seatbelt_regex(const char *pattern, size_t fold, struct buf *out);
+int seatbelt_regex(const char *pattern, size_t fold, struct buf *out) NODISCARD;
 
 /* The rows of `ambit check` and `require`. Pure: whether sandbox-exec works is not tried. */
 void seatbelt_properties(struct arena *a, struct properties *ret);

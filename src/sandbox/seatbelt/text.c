@@ -36,26 +36,41 @@ static void put_literal(struct buf *out, char c, bool fold)
 	buf_putc(out, c);
 }
 
-/* "[!a-c]" becomes "[^a-c/]": a set never matches a slash. Returns the ']' of the pattern. */
+/* Of the same kind, so that what lies between them is too. */
+static bool is_range(char lo, char hi)
+{
+	return lo <= hi && ((ascii_digit(lo) && ascii_digit(hi)) ||
+			    (ascii_alpha(lo) && ascii_alpha(hi) && (lo & 0x20) == (hi & 0x20)));
+}
+
+/*
+ * "[!a-c]" becomes "[^/a-c]": a set never matches a slash. Letters, digits, ranges of them and
+ * what means nothing in any dialect: how the profile language reads the rest inside of
+ * brackets is not written down anywhere. Returns the ']' of the pattern, or NULL.
+ */
 static const char *put_set(struct buf *out, const char *s)
 {
 	bool negated = s[1] == '!' || s[1] == '^';
 
 	s += negated ? 2 : 1;
 	buf_puts(out, negated ? "[^/" : "[");
-	for (bool first = true; *s && (*s != ']' || first); first = false, s++) {
-		if (*s == '\\' && s[1])
-			s++;
-		if (*s == '\\' || *s == ']' || *s == '[' || *s == '^')
-			buf_putc(out, '\\');
-		if (*s != '/')
-			buf_putc(out, *s);
+	for (bool first = true; *s != ']' || first; first = false, s++) {
+		if (!ascii_alnum(*s) && (!*s || !strchr("._ ,@%=~", *s)))
+			return NULL;
+		buf_putc(out, *s);
+		if (s[1] != '-')
+			continue;
+		if (!is_range(*s, s[2]))
+			return NULL;
+		buf_putc(out, '-');
+		buf_putc(out, s[2]);
+		s += 2;
 	}
 	buf_putc(out, ']');
 	return s;
 }
 
-void seatbelt_regex(const char *pattern, size_t fold, struct buf *out)
+int seatbelt_regex(const char *pattern, size_t fold, struct buf *out)
 {
 	buf_putc(out, '^');
 	for (const char *s = pattern; *s; s++) {
@@ -69,8 +84,8 @@ void seatbelt_regex(const char *pattern, size_t fold, struct buf *out)
 			buf_puts(out, "[^/]");
 		} else if (*s == '[') {
 			s = put_set(out, s);
-			if (!*s)
-				return;
+			if (!s)
+				return -EINVAL;
 		} else {
 			if (*s == '\\' && s[1])
 				s++;
@@ -78,4 +93,5 @@ void seatbelt_regex(const char *pattern, size_t fold, struct buf *out)
 		}
 	}
 	buf_puts(out, "(/.*)?$"); /* a rule on a directory covers what is below */
+	return 0;
 }
