@@ -315,7 +315,7 @@ static int parse_request_line(struct http_head *h, struct error *e)
 	struct span line = h->start_line, version;
 	const char *end = line.ptr + line.len;
 	const char *first = memchr(line.ptr, ' ', line.len);
-	const char *last = first ? memrchr(first + 1, ' ', (size_t)(end - first - 1)) : NULL;
+	const char *last = first ? text_find_last(first + 1, (size_t)(end - first - 1), ' ') : NULL;
 
 	if (!last)
 		return error_set(e, EINVAL, "not a request line");
@@ -428,7 +428,7 @@ int http_parse_authority(struct span text, uint16_t default_port, struct host *r
 			 uint16_t *ret_port, struct error *e)
 {
 	bool bracket = text.len > 0 && text.ptr[0] == '[';
-	const char *colon = text.len ? memrchr(text.ptr, ':', text.len) : NULL;
+	const char *colon = text.len ? text_find_last(text.ptr, text.len, ':') : NULL;
 	uint16_t port = default_port;
 	struct span name = text;
 	struct host host;
