@@ -34,6 +34,7 @@
 #define REMOVE_PAUSE_NS 1000000
 
 enum { WATCH_MEMORY, WATCH_PIDS, WATCH_MAX_ };
+enum { COUNTER_KILLS, COUNTER_REFUSALS, COUNTER_MEMORY, COUNTER_PIDS, COUNTER_MAX_ };
 
 struct cgroup {
 	bool fake; /* a tree made by a test */
@@ -44,6 +45,7 @@ struct cgroup {
 	bool leaf; /* we went into CGROUP_LEAF below dirs[0].parent */
 	int events;
 	int watched[WATCH_MAX_];
+	int counters[COUNTER_MAX_]; /* open from the start: at the end somebody waits */
 	pid_t guard;
 	int guard_fd;
 };
@@ -56,11 +58,11 @@ int cgroup_write(int dir, const char *name, const char *value, bool fake)
 	return n < 0 ? -errno : 0;
 }
 
-uint64_t cgroup_read(int dir, const char *name, const char *key)
+/* The number after `key` ("" = the file is just a number); 0 when there is none. */
+static uint64_t read_number(int fd, const char *key)
 {
-	_cleanup_fd_ int fd = dir < 0 ? -1 : openat(dir, name, O_RDONLY | O_CLOEXEC);
 	char text[512]; /* those that we read have a few short lines */
-	ssize_t len = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	ssize_t len = fd < 0 ? -1 : pread(fd, text, sizeof(text) - 1, 0);
 	size_t n = strlen(key);
 	const char *line;
 
@@ -82,13 +84,6 @@ static const struct cgroup_dir *dir_of(const struct cgroup *g, enum cgroup_contr
 			return &g->dirs[i];
 	}
 	return NULL;
-}
-
-static int fd_of(const struct cgroup *g, enum cgroup_controller c)
-{
-	const struct cgroup_dir *d = dir_of(g, c);
-
-	return d ? d->fd : -1;
 }
 
 static int fail(struct error *e, int r, const char *what, const struct cgroup_dir *d)
@@ -281,6 +276,29 @@ static void start_watching(struct cgroup *g)
 	}
 }
 
+/* Not every kernel has all of them. */
+static void open_counters(struct cgroup *g)
+{
+	static const struct {
+		enum cgroup_controller controller;
+		const char *v1, *v2;
+	} files[COUNTER_MAX_] = {
+		[COUNTER_KILLS] = { CGROUP_MEMORY, "memory.oom_control", "memory.events" },
+		[COUNTER_REFUSALS] = { CGROUP_PIDS, "pids.events", "pids.events" },
+		[COUNTER_MEMORY] = { CGROUP_MEMORY, "memory.max_usage_in_bytes", "memory.peak" },
+		[COUNTER_PIDS] = { CGROUP_PIDS, "pids.peak", "pids.peak" },
+	};
+
+	for (size_t i = 0; i < COUNTER_MAX_; i++) {
+		const struct cgroup_dir *d = dir_of(g, files[i].controller);
+
+		if (d)
+			g->counters[i] =
+				openat(d->fd, d->kind == CGROUP_V1 ? files[i].v1 : files[i].v2,
+				       O_RDONLY | O_CLOEXEC);
+	}
+}
+
 /* systemd makes the group; we look at it through the mounted hierarchy, as far as it may be read. */
 static int start_scope(struct cgroup *g, struct cgroup_dir *d, pid_t child, struct error *e)
 {
@@ -332,6 +350,8 @@ int cgroup_new(const char *root, const struct cgroup_places *places,
 	*g = (struct cgroup){ .fake = *root, .limits = *limits, .events = -1, .guard_fd = -1 };
 	for (size_t i = 0; i < WATCH_MAX_; i++)
 		g->watched[i] = -1;
+	for (size_t i = 0; i < COUNTER_MAX_; i++)
+		g->counters[i] = -1;
 	r = choose_dirs(g, places, e);
 	for (size_t i = 0; i < g->n_dirs && r == 0; i++) {
 		if (g->dirs[i].kind != CGROUP_V2)
@@ -402,6 +422,7 @@ int cgroup_start(struct cgroup *g, const struct sandbox_child *child, struct err
 		tell_child(child->control, tasks, n);
 		cgroup_guard_watch(g->guard_fd, child->pidfd);
 		start_watching(g);
+		open_counters(g);
 	}
 	while (n > 0)
 		fd_close(tasks[--n]);
@@ -424,34 +445,24 @@ static void settle(const struct cgroup *g, size_t which)
 
 uint64_t cgroup_memory_kills(const struct cgroup *g)
 {
-	const struct cgroup_dir *d = dir_of(g, CGROUP_MEMORY);
-
-	if (!d)
-		return 0;
 	settle(g, WATCH_MEMORY);
-	return cgroup_read(d->fd, d->kind == CGROUP_V1 ? "memory.oom_control" : "memory.events",
-			   "oom_kill");
+	return read_number(g->counters[COUNTER_KILLS], "oom_kill");
 }
 
 uint64_t cgroup_fork_refusals(const struct cgroup *g)
 {
 	settle(g, WATCH_PIDS);
-	return cgroup_read(fd_of(g, CGROUP_PIDS), "pids.events", "max");
+	return read_number(g->counters[COUNTER_REFUSALS], "max");
 }
 
 uint64_t cgroup_memory_peak(const struct cgroup *g)
 {
-	const struct cgroup_dir *d = dir_of(g, CGROUP_MEMORY);
-
-	return d ? cgroup_read(d->fd,
-			       d->kind == CGROUP_V1 ? "memory.max_usage_in_bytes" : "memory.peak",
-			       "")
-		 : 0;
+	return read_number(g->counters[COUNTER_MEMORY], "");
 }
 
 uint64_t cgroup_pids_peak(const struct cgroup *g)
 {
-	uint64_t peak = cgroup_read(fd_of(g, CGROUP_PIDS), "pids.peak", "");
+	uint64_t peak = read_number(g->counters[COUNTER_PIDS], "");
 
 	return peak > 0 ? peak - 1 : 0; /* without init */
 }
@@ -476,6 +487,8 @@ pid_t cgroup_free(struct cgroup *g)
 		return 0;
 	for (size_t i = 0; i < WATCH_MAX_; i++)
 		fd_close(g->watched[i]);
+	for (size_t i = 0; i < COUNTER_MAX_; i++)
+		fd_close(g->counters[i]);
 	fd_close(g->events);
 	/* it was never started, or somebody has killed it */
 	if (g->guard > 0 && waitpid(g->guard, NULL, WNOHANG) != 0)

@@ -19,8 +19,6 @@ struct cgroup_dir {
 
 /* Write a whole value to dir/name; with `fake` (tests) the file is made. 0 or -errno. */
 int cgroup_write(int dir, const char *name, const char *value, bool fake) NODISCARD;
-/* The number after `key` in dir/name ("" = the file is just a number); 0 when there is none. */
-uint64_t cgroup_read(int dir, const char *name, const char *key);
 
 #define CGROUP_GUARD_FDS_MAX ((size_t)2 * CGROUP_CONTROLLER_MAX_)
 
