@@ -121,7 +121,7 @@ static int join(int sock, bool v6)
 {
 	const struct sockaddr none = { .sa_family = AF_UNSPEC };
 	_cleanup_fd_ int listener = -1;
-	struct address at;
+	struct address at = { .len = 0 };
 	int fd, r;
 
 	listener = v6 ? listen_shortly(AF_INET6, &at) : -1;
