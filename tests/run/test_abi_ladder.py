@@ -97,3 +97,20 @@ def test_signals_are_scoped(old):
         if not dies:
             os.kill(victim.pid, signal.SIGKILL)
             victim.wait()
+
+
+@pytest.mark.parametrize("abi", [1, 3, 4, 6])
+def test_network(old, abi):
+    """Connections are held by the filter and the broker, whatever Landlock knows of TCP."""
+    box = old(abi)
+    server = ("import socket\na, b = socket.create_server(('127.0.0.1', 0)), socket.create_server(('127.0.0.1', 0))\n"
+              "print(a.getsockname()[1], b.getsockname()[1], flush=True)\n"
+              "while True:\n c, _ = a.accept(); c.sendall(b'hello'); c.close()\n")
+    with box.start("/usr/bin/python3", "-c", server, sandbox=False) as host:
+        allowed, other = host.process.stdout.readline().split()
+        script = "import socket, sys; print(socket.create_connection(('127.0.0.1', int(sys.argv[1]))).recv(9))"
+        options = ["--fallback", "warn", "--allow-host-port", allowed.decode()]
+        assert box.run("/usr/bin/python3", "-c", script, allowed.decode(), options=options).ok().out == "b'hello'\n"
+        r = box.run("/usr/bin/python3", "-c", script, other.decode(), options=options)
+        assert r.code == 1 and "Connection refused" in r.err, r
+        assert f"denied connect to 127.0.0.1:{other.decode()}" in r.err, r
