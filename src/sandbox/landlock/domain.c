@@ -41,8 +41,7 @@ static uint64_t rights_of(const struct plan *plan, unsigned granted)
 
 static int allow(int ruleset, const char *path, uint64_t rights, struct error *e)
 {
-	_cleanup_fd_ int fd = sys_openat2(AT_FDCWD, path, O_PATH | O_CLOEXEC | O_NOFOLLOW, 0,
-					  SYS_RESOLVE_NO_SYMLINKS);
+	_cleanup_fd_ int fd = sys_open_direct(path);
 	struct stat st;
 	int r;
 
