@@ -28,7 +28,7 @@ struct recent {
 	int parent; /* -1 = none */
 	char path[PATH_MAX];
 	uint64_t lent_to; /* the last call with a place that uses it */
-	int64_t since_ms; /* when the way there was last walked */
+	uint64_t since_ms; /* when the way there was last walked */
 };
 
 #define PLACE_INIT                                                                                 \

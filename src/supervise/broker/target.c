@@ -12,7 +12,6 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -252,14 +251,6 @@ static const char *after_self(const char *path, int *dirfd)
 
 /* ---- the last directory again ---- */
 
-static int64_t now_ms(void)
-{
-	struct timespec t;
-
-	(void)clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
-	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
 void recent_forget(struct broker *b)
 {
 	b->recent.since_ms = 0;
@@ -304,9 +295,9 @@ static bool resolve_again(const struct call *c, int dirfd, const char *path, str
 	struct place p = { .parent = last->parent, .lent = true };
 	char dir[PATH_MAX] _unfilled_;
 
-	if (last->parent < 0 || now_ms() - last->since_ms > RECENT_MS || split(path, dir, &p) < 0 ||
-	    !leads_to(c, dirfd, dir, last->path) || place_refresh(c->b, &p) < 0 ||
-	    strcmp(p.path, last->path) != 0)
+	if (last->parent < 0 || sys_now_ms() - last->since_ms > RECENT_MS ||
+	    split(path, dir, &p) < 0 || !leads_to(c, dirfd, dir, last->path) ||
+	    place_refresh(c->b, &p) < 0 || strcmp(p.path, last->path) != 0)
 		return false;
 	last->lent_to = c->n->id;
 	place_done(ret);
@@ -325,7 +316,7 @@ static void keep(const struct call *c, struct place *p)
 	last->parent = p->parent;
 	memcpy(last->path, p->path, strlen(p->path) + 1);
 	last->lent_to = c->n->id;
-	last->since_ms = now_ms();
+	last->since_ms = sys_now_ms();
 	p->lent = true;
 }
 
@@ -387,9 +378,7 @@ int call_resolve_second(const struct call *c, int dirfd, const char *path,
 	char dir[PATH_MAX];
 	int r;
 
-	if (dirfd != first_dirfd || !are_siblings(path, first_path))
-		return call_resolve(c, dirfd, path, 0, ret);
-	if (!first->lent)
+	if (dirfd != first_dirfd || !first->lent || !are_siblings(path, first_path))
 		return call_resolve(c, dirfd, path, 0, ret);
 	p = *first;
 	r = split(path, dir, &p);
