@@ -14,6 +14,9 @@
 #include "base/text.h"
 
 #define BARE_TOKEN_MIN 20 /* a longer name in front of @host is a token */
+/* How far is looked from one place: the text is the command's, and must not take us long. */
+#define URL_MAX 2048
+#define BACK_MAX 4096
 
 /* The whole text, and where we are in it. */
 struct scan {
@@ -137,10 +140,11 @@ static size_t find_last_char(const struct scan *p, size_t from, size_t to, char 
 static size_t match_url(const struct scan *p)
 {
 	size_t start = p->i + 3, end = start, host, colon, sign;
+	size_t far = p->n - p->i < URL_MAX ? p->n : p->i + URL_MAX;
 
 	if (!starts_at(p, p->i, "://"))
 		return 0;
-	while (end < p->n && !is_space(p->s[end]) && !is_quote(p->s[end]))
+	while (end < far && !is_space(p->s[end]) && !is_quote(p->s[end]))
 		end++;
 	for (host = start; host < end && !strchr("/?#", p->s[host]); host++)
 		;
@@ -287,12 +291,12 @@ static size_t match_scheme(const struct scan *p)
 /* curl -u user:password */
 static size_t match_user_option(const struct scan *p)
 {
-	size_t i, colon, end;
+	size_t i, colon, end, back = p->i < BACK_MAX ? p->i : BACK_MAX;
 	char quote = 0;
 
 	if ((p->i > 0 && !is_space(p->s[p->i - 1])) ||
 	    (!starts_at(p, p->i, "-u ") && !starts_at(p, p->i, "--user ")) ||
-	    !memmem(p->s, p->i, "curl", 4))
+	    !memmem(p->s + p->i - back, back, "curl", 4))
 		return 0;
 	i = skip_spaces(p, find_from(p, p->i, " "));
 	if (is_quote(at(p, i)))

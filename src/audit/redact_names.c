@@ -6,6 +6,7 @@
 #include "base/macros.h"
 #include "base/text.h"
 
+#define JWT_HEAD_MAX 2048 /* of the first part; many of them may begin in one text */
 #define NAME_MAX_LEN 64 /* longer words are no names of secrets */
 
 /* Anywhere in a name. */
@@ -164,7 +165,7 @@ static size_t jwt_len(const char *s, size_t n)
 
 	if (n < 3 || memcmp(s, "eyJ", 3) != 0)
 		return 0;
-	head = span(s, n, URL_SAFE);
+	head = span(s, n < JWT_HEAD_MAX ? n : JWT_HEAD_MAX, URL_SAFE);
 	if (head < 10 || head + 4 >= n || s[head] != '.' || memcmp(s + head + 1, "eyJ", 3) != 0)
 		return 0;
 	body = head + 1 + span(s + head + 1, n - head - 1, URL_SAFE);

@@ -27,6 +27,11 @@ static inline void free_p(void *p)
 
 /* 0 or -errno; never a short transfer. */
 int fd_write_all(int fd, const void *data, size_t len) NODISCARD;
+/*
+ * As much as is taken within that time: bytes, or -errno. For who must not wait for a reader;
+ * the descriptor, which others may share, stays as it is.
+ */
+ssize_t fd_write_within(int fd, const void *data, size_t len, int ms) NODISCARD;
 /* Number of bytes until EOF or len, or -errno. */
 ssize_t fd_read_full(int fd, void *data, size_t len) NODISCARD;
 /*

@@ -2,6 +2,7 @@
 #include "base/log.h"
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -9,6 +10,13 @@
 #include "base/text.h"
 
 #define LOG_LINE_MAX 8192
+#define PATIENCE_MS 2000
+
+/*
+ * The last message found no reader: the next is not waited with. The command may write to the
+ * same pipe, and who supervises it must not be stopped by one that it has filled.
+ */
+static bool stuck;
 
 enum log_level log_level = LOG_NORMAL;
 struct log_prefix log_prefix = { "ambit: ", "ambit: " };
@@ -29,7 +37,8 @@ static void PRINTF_LIKE(2, 0) log_write(const char *prefix, const char *fmt, va_
 	}
 	text_append_safe(&b, line);
 	buf_putc(&b, '\n');
-	(void)!fd_write_all(STDERR_FILENO, buf_str(&b), b.len);
+	stuck = fd_write_within(STDERR_FILENO, buf_str(&b), b.len, stuck ? 0 : PATIENCE_MS) !=
+		(ssize_t)b.len;
 }
 
 void log_error(const char *fmt, ...)

@@ -125,7 +125,8 @@ void check_print_text(const struct properties *props, struct buf *out);
 void check_print_json(const struct properties *props, struct json *j);
 /* cmd_run.c: runs the request and tells what there is to tell. */
 struct run_request;
-int run_sandboxed(const struct invocation *inv, struct run_request *req, int events,
+struct events;
+int run_sandboxed(const struct invocation *inv, struct run_request *req, struct events *events,
 		  int *ret_status, struct error *e) NODISCARD;
 /* No words are taken. */
 int invocation_no_words(const struct invocation *inv, struct error *e) NODISCARD;

@@ -303,7 +303,7 @@ static int run_lesson(struct lesson *l, struct run_request *req, int *ret_status
 	req->out = out;
 	req->observer = &observer;
 	tell_scope(l, req->policy);
-	r = run_sandboxed(l->inv, req, -1, ret_status, e);
+	r = run_sandboxed(l->inv, req, NULL, ret_status, e);
 	req->observer = NULL;
 	return r;
 }

@@ -27,20 +27,17 @@ static const char *report_path(const struct options *o)
 
 /* Who hears of it: the person at stderr, or a program at --events-fd. */
 struct listener {
-	int events; /* -1 = stderr */
+	struct events *events; /* NULL = stderr */
 	bool srt; /* who has none of our options: no hints at them */
 	unsigned told;
 	const char *grant_file; /* for "always"; NULL = not offered */
-	struct buf answers; /* read, and not yet a whole line */
 };
-
-#define ANSWERS_MAX 4096
 
 static void ask(void *ctx, struct run *run, const struct egress_record *r)
 {
 	const struct listener *l = ctx;
 
-	if (l->events >= 0)
+	if (l->events)
 		events_ask(l->events, r);
 	else
 		ask_person(run, r, l->grant_file);
@@ -50,7 +47,7 @@ static void ask_write(void *ctx, struct run *run, const struct violation *v)
 {
 	const struct listener *l = ctx;
 
-	if (l->events >= 0)
+	if (l->events)
 		events_ask_write(l->events, v);
 	else
 		ask_person_write(run, v, l->grant_file);
@@ -58,9 +55,9 @@ static void ask_write(void *ctx, struct run *run, const struct violation *v)
 
 static void hear_program(void *ctx, struct session *s)
 {
-	struct listener *l = ctx;
+	const struct listener *l = ctx;
 
-	events_take_answers(l->events, &l->answers, s);
+	events_take_answers(l->events, s);
 }
 
 static void tell_denied(void *ctx, const struct report_entry *entry)
@@ -70,8 +67,9 @@ static void tell_denied(void *ctx, const struct report_entry *entry)
 	bool limit = strcmp(entry->kind, "limit") == 0;
 	struct listener *l = ctx;
 
-	events_denied(l->events, entry);
-	if ((!limit && ++l->told > TOLD_MAX) || l->events >= 0)
+	if (l->events)
+		events_denied(l->events, entry);
+	if ((!limit && ++l->told > TOLD_MAX) || l->events)
 		return;
 	if (l->srt)
 		plain.hint = NULL;
@@ -87,8 +85,9 @@ static void tell_note(void *ctx, const char *text)
 {
 	const struct listener *l = ctx;
 
-	events_note(l->events, text);
-	if (l->events < 0)
+	if (l->events)
+		events_note(l->events, text);
+	else
 		log_warn("%s", text);
 }
 
@@ -154,7 +153,7 @@ static int open_log(const char *path, const struct policy *p, struct seslog **re
 	return path ? seslog_open(&config, ret, e) : 0;
 }
 
-int run_sandboxed(const struct invocation *inv, struct run_request *req, int events,
+int run_sandboxed(const struct invocation *inv, struct run_request *req, struct events *events,
 		  int *ret_status, struct error *e)
 {
 	struct report report = { .a = inv->arena };
@@ -164,8 +163,7 @@ int run_sandboxed(const struct invocation *inv, struct run_request *req, int eve
 	const struct policy_inputs *inputs = req->control ? req->control->inputs : NULL;
 	struct listener listener = { .events = events,
 				     .srt = inv->srt,
-				     .grant_file = inputs ? inputs->grant_file : NULL,
-				     .answers = BUF_INIT(ANSWERS_MAX) };
+				     .grant_file = inputs ? inputs->grant_file : NULL };
 	int r = report_file_open(&file, report_path(&inv->options), e);
 
 	if (r == 0)
@@ -185,20 +183,20 @@ int run_sandboxed(const struct invocation *inv, struct run_request *req, int eve
 	if (inv->options.ask) {
 		req->ask = ask;
 		req->ask_write = ask_write;
-		req->heard = events >= 0 ? hear_program : NULL;
+		req->heard = events ? hear_program : NULL;
 	}
 	r = run_command(req, &result, e);
 	seslog_close(TAKE_PTR(req->log));
 	req->report = NULL;
 	req->ctx = NULL;
-	buf_done(&listener.answers);
 	if (r < 0)
 		return r;
 	*ret_status = result.exit_code;
 	if (req->observer)
 		req->observer->ended(req->observer->ctx, &report, &result);
-	events_end(events, &report, req->argv, &result);
-	if (events < 0)
+	if (events)
+		events_end(events, &report, req->argv, &result);
+	else
 		tell_end(&report, listener.told);
 	return write_report(&file, &report, req->argv, &result, e);
 }
@@ -251,8 +249,8 @@ static int read_environment(const struct invocation *inv, int fd, char *const **
 }
 
 /* Before anything else is opened: the numbers mean what the caller opened. */
-static int open_descriptors(const struct invocation *inv, struct run_request *req, int *ret_events,
-			    struct error *e)
+static int open_descriptors(const struct invocation *inv, struct run_request *req,
+			    struct events *events, struct error *e)
 {
 	const struct options *o = &inv->options;
 	int fd, r = 0;
@@ -260,9 +258,7 @@ static int open_descriptors(const struct invocation *inv, struct run_request *re
 	if (o->events_fd) {
 		r = parse_descriptor(inv, "--events-fd", o->events_fd, &fd, e);
 		if (r == 0)
-			r = events_open("--events-fd", fd, e);
-		if (r == 0)
-			*ret_events = fd;
+			r = events_open(events, "--events-fd", fd, e);
 	}
 	if (r == 0 && o->control_fd) {
 		r = parse_descriptor(inv, "--control-fd", o->control_fd, &fd, e);
@@ -277,8 +273,8 @@ static int open_descriptors(const struct invocation *inv, struct run_request *re
 	return r;
 }
 
-static int run(const struct invocation *inv, struct run_request *req, int events, int *ret_status,
-	       struct error *e)
+static int run(const struct invocation *inv, struct run_request *req, struct events *events,
+	       int *ret_status, struct error *e)
 {
 	struct policy_inputs inputs;
 	int r = invocation_inputs(inv, &inputs, e);
@@ -300,23 +296,25 @@ int cmd_run(const struct invocation *inv, int *ret_status, struct error *e)
 {
 	struct control control = { .fd = -1 };
 	struct run_request req = { .environ_in = inv->environ_in, .control = &control };
-	int events = -1;
-	int r = open_descriptors(inv, &req, &events, e);
+	struct events own = EVENTS_NONE, *events;
+	int r = open_descriptors(inv, &req, &own, e);
 
-	req.owner = events > 0 ? events : 0;
-	if (r == 0 && inv->options.ask && events < 0)
+	events = own.fd >= 0 ? &own : NULL;
+	req.owner = events ? own.fd : 0;
+	if (r == 0 && inv->options.ask && !events)
 		r = ask_check(e);
-	if (events >= 0)
+	if (events)
 		log_level = LOG_QUIET;
 	if (r == 0)
 		r = invocation_argv(inv, &req.argv, e);
 	if (r == 0)
 		r = run(inv, &req, events, ret_status, e);
 	control_close(&control);
-	if (r < 0 && events >= 0) {
+	if (r < 0 && events) {
 		events_error(events, e);
 		*ret_status = e->exit_code ? e->exit_code : EXIT_AMBIT;
-		return 0;
+		r = 0;
 	}
+	events_done(&own);
 	return r;
 }

@@ -18,7 +18,7 @@
 #include "base/text.h"
 #include "cli/cli.h"
 
-#define WAYS (O_WRONLY | O_CREAT | O_TRUNC | O_NOCTTY | O_CLOEXEC)
+#define WAYS (O_WRONLY | O_CREAT | O_TRUNC | O_NOCTTY)
 
 static int fail(const struct report_file *f, int err, struct error *e)
 {
@@ -57,10 +57,10 @@ int report_file_open(struct report_file *f, const char *path, struct error *e)
 	if (strcmp(path, "-") == 0) {
 		f->fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
 	} else if (is_descriptor(path)) {
-		f->fd = open(path, WAYS, 0644);
+		f->fd = open(path, WAYS | O_CLOEXEC, 0644);
 	} else {
 		r = open_directory(f);
-		f->fd = r < 0 ? -1 : openat(f->dir, f->name, WAYS | O_NOFOLLOW, 0644);
+		f->fd = r < 0 ? -1 : openat(f->dir, f->name, WAYS | O_NOFOLLOW | O_CLOEXEC, 0644);
 	}
 	return f->fd < 0 ? fail(f, r < 0 ? -r : errno, e) : 0;
 }
@@ -76,7 +76,7 @@ static int renew(struct report_file *f, struct error *e)
 	    now.st_ino == own.st_ino)
 		return ftruncate(f->fd, 0) < 0 ? fail(f, errno, e) : 0;
 	fd_close(f->fd);
-	f->fd = openat(f->dir, f->name, WAYS | O_NOFOLLOW | O_NONBLOCK, 0644);
+	f->fd = openat(f->dir, f->name, WAYS | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0644);
 	return f->fd < 0 ? fail(f, errno, e) : 0;
 }
 

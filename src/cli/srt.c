@@ -284,7 +284,7 @@ static int run(struct srt *s, struct control *control, int *ret_status, struct e
 		  req.policy->network.allowed.n ? "by the allow list" : "shut");
 	control->inputs = &s->in;
 	control->start = req.policy;
-	r = run_sandboxed(&inv, &req, -1, ret_status, e);
+	r = run_sandboxed(&inv, &req, NULL, ret_status, e);
 	log_debug("exit status %d", *ret_status);
 	return r;
 }

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -16,7 +15,7 @@
 #define WRITE_QUESTION 0x80000000u /* keeps the numbers of the two kinds of questions apart */
 #define PATIENCE_MS 1000 /* for a reader that is slow; then the line is lost */
 
-int events_open(const char *name, int fd, struct error *e)
+int events_open(struct events *v, const char *name, int fd, struct error *e)
 {
 	int flags = fd > STDERR_FILENO ? fcntl(fd, F_GETFL) : -1;
 	struct stat st;
@@ -29,7 +28,14 @@ int events_open(const char *name, int fd, struct error *e)
 		return error_set(e, EBADF, "%s %d: cannot be written to", name, fd);
 	if (fcntl(fd, F_SETFD, FD_CLOEXEC) < 0)
 		return error_set(e, errno, "%s %d: %s", name, fd, strerror(errno));
+	v->fd = fd;
 	return 0;
+}
+
+void events_done(struct events *v)
+{
+	buf_done(&v->rest);
+	buf_done(&v->answers);
 }
 
 static void begin(struct json *j, const char *event)
@@ -38,41 +44,58 @@ static void begin(struct json *j, const char *event)
 	json_kstring(j, "event", event);
 }
 
-static void finish(int fd, struct json *j)
+/* True when all of it was taken; what is left of a line that was begun is kept. */
+static bool put(struct events *v, const char *text, size_t len, bool begun)
 {
-	struct pollfd ready = { .fd = fd, .events = POLLOUT };
+	ssize_t n = fd_write_within(v->fd, text, len, v->slow ? 0 : PATIENCE_MS);
 
-	json_end_object(j);
-	buf_putc(j->out, '\n');
-	if (!j->out->overflow && poll(&ready, 1, PATIENCE_MS) == 1)
-		(void)!fd_write_all(fd, buf_str(j->out), j->out->len);
+	v->slow = n != (ssize_t)len;
+	if (v->slow && (begun || n > 0)) {
+		struct buf left = BUF_INIT(EVENTS_LINE_MAX);
+
+		buf_append(&left, text + (n > 0 ? n : 0), len - (size_t)(n > 0 ? n : 0));
+		buf_done(&v->rest);
+		v->rest = left;
+	} else {
+		buf_done(&v->rest);
+	}
+	return !v->slow;
 }
 
-void events_note(int fd, const char *text)
+static void finish(struct events *v, struct json *j)
+{
+	json_end_object(j);
+	buf_putc(j->out, '\n');
+	if (j->out->overflow || (v->rest.len && !put(v, v->rest.data, v->rest.len, true)))
+		return;
+	(void)put(v, buf_str(j->out), j->out->len, false);
+}
+
+void events_note(struct events *v, const char *text)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(BUF_MAX_TEXT);
 	struct json j = { .out = &b };
 
-	if (fd < 0)
+	if (v->fd < 0)
 		return;
 	begin(&j, "note");
 	json_kstring(&j, "text", text);
-	finish(fd, &j);
+	finish(v, &j);
 }
 
-void events_denied(int fd, const struct report_entry *entry)
+void events_denied(struct events *v, const struct report_entry *entry)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(BUF_MAX_TEXT);
 	struct json j = { .out = &b };
 
-	if (fd < 0)
+	if (v->fd < 0)
 		return;
 	begin(&j, "denied");
 	report_write_entry(entry, &j);
-	finish(fd, &j);
+	finish(v, &j);
 }
 
-void events_ask(int fd, const struct egress_record *r)
+void events_ask(struct events *v, const struct egress_record *r)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(BUF_MAX_TEXT);
 	struct json j = { .out = &b };
@@ -83,21 +106,21 @@ void events_ask(int fd, const struct egress_record *r)
 		json_kstring(&j, "host", r->host);
 		json_kint(&j, "port", r->port);
 	}
-	finish(fd, &j);
+	finish(v, &j);
 }
 
-void events_ask_write(int fd, const struct violation *v)
+void events_ask_write(struct events *v, const struct violation *q)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(BUF_MAX_TEXT);
 	struct json j = { .out = &b };
 
 	begin(&j, "ask");
-	json_kint(&j, "id", v->id | WRITE_QUESTION);
-	json_kstring(&j, "path", v->path);
-	json_kstring(&j, "rule", v->rule);
-	json_kstring(&j, "reason", v->reason);
-	json_kstring(&j, "process", v->process);
-	finish(fd, &j);
+	json_kint(&j, "id", q->id | WRITE_QUESTION);
+	json_kstring(&j, "path", q->path);
+	json_kstring(&j, "rule", q->rule);
+	json_kstring(&j, "reason", q->reason);
+	json_kstring(&j, "process", q->process);
+	finish(v, &j);
 }
 
 _Static_assert((int)EGRESS_DENY == (int)VIOLATION_REFUSE &&
@@ -130,10 +153,11 @@ static void take_answer(const char *line, struct session *s)
 	}
 }
 
-void events_take_answers(int fd, struct buf *text, struct session *s)
+void events_take_answers(struct events *v, struct session *s)
 {
+	struct buf *text = &v->answers;
 	char chunk[1024];
-	ssize_t n = recv(fd, chunk, sizeof(chunk), MSG_DONTWAIT);
+	ssize_t n = recv(v->fd, chunk, sizeof(chunk), MSG_DONTWAIT);
 	char *end;
 
 	if (n > 0)
@@ -148,27 +172,30 @@ void events_take_answers(int fd, struct buf *text, struct session *s)
 	}
 }
 
-void events_error(int fd, const struct error *e)
+void events_error(struct events *v, const struct error *e)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(BUF_MAX_TEXT);
 	struct json j = { .out = &b };
 
-	if (fd < 0)
+	if (v->fd < 0)
 		return;
 	begin(&j, "error");
 	json_kstring(&j, "text", e->text);
 	json_kint(&j, "exitCode", e->exit_code ? e->exit_code : 125);
-	finish(fd, &j);
+	v->slow = false; /* the last word is waited with once more */
+	finish(v, &j);
 }
 
-void events_end(int fd, const struct report *r, char *const *argv, const struct run_result *result)
+void events_end(struct events *v, const struct report *r, char *const *argv,
+		const struct run_result *result)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(BUF_MAX_TEXT);
 	struct json j = { .out = &b };
 
-	if (fd < 0)
+	if (v->fd < 0)
 		return;
 	begin(&j, "end");
 	report_write_fields(r, argv, result, &j);
-	finish(fd, &j);
+	v->slow = false; /* the last word is waited with once more */
+	finish(v, &j);
 }

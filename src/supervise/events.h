@@ -23,18 +23,35 @@
 #include "supervise/report.h"
 #include "supervise/session.h"
 
+/* Where they are written; fd -1: nowhere. */
+struct events {
+	int fd;
+	bool slow; /* the last line was not taken in time: the next is not waited with */
+	struct buf rest; /* of a line that was begun */
+	struct buf answers; /* read, and not yet a whole line */
+};
+
+#define EVENTS_LINE_MAX ((size_t)16 << 20)
+#define EVENTS_ANSWERS_MAX 4096
+#define EVENTS_NONE                                                                                \
+	{                                                                                          \
+		.fd = -1, .rest = BUF_INIT(EVENTS_LINE_MAX),                                       \
+		.answers = BUF_INIT(EVENTS_ANSWERS_MAX)                                            \
+	}
+
 /*
  * The descriptor must be open for writing, and not one of the standard three. Call it before
  * anything else is opened; it is made close-on-exec. Name: the option, for messages.
  */
-int events_open(const char *name, int fd, struct error *e) NODISCARD;
+int events_open(struct events *v, const char *name, int fd, struct error *e) NODISCARD;
+void events_done(struct events *v);
 
-/* fd -1: nothing is written. */
-void events_note(int fd, const char *text);
-void events_denied(int fd, const struct report_entry *entry);
-void events_ask(int fd, const struct egress_record *r);
-void events_ask_write(int fd, const struct violation *v);
+void events_note(struct events *v, const char *text);
+void events_denied(struct events *v, const struct report_entry *entry);
+void events_ask(struct events *v, const struct egress_record *r);
+void events_ask_write(struct events *v, const struct violation *q);
 /* What there is of answers, told to the session. */
-void events_take_answers(int fd, struct buf *text, struct session *s);
-void events_error(int fd, const struct error *e);
-void events_end(int fd, const struct report *r, char *const *argv, const struct run_result *result);
+void events_take_answers(struct events *v, struct session *s);
+void events_error(struct events *v, const struct error *e);
+void events_end(struct events *v, const struct report *r, char *const *argv,
+		const struct run_result *result);

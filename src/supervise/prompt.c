@@ -38,6 +38,7 @@ char prompt_ask(int tty, int signals, const char *question, const char *keys, in
 
 	if (tcgetattr(tty, &old) < 0)
 		return 0;
+	(void)tcflow(tty, TCOON); /* the command may have stopped it: we would wait for ever */
 	plain = old;
 	plain.c_iflag |= ICRNL;
 	plain.c_oflag |= OPOST | ONLCR;

@@ -6,6 +6,7 @@ import os
 import resource
 import select
 import signal
+import socket
 import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -441,3 +442,35 @@ def test_events_tell_a_refusal(plain):
         line = json.loads(f.read())
     assert line["event"] == "error" and line["exitCode"] == r.code == 125
     assert "nonsense" in line["text"] and r.err == ""
+
+
+FLOOD = """
+import os, threading
+def fill():
+    while True:
+        os.write(2, b"x" * 4096)
+threading.Thread(target=fill).start()
+n = 0
+while True:
+    n += 1
+    try:
+        os.open(f"/etc/ambit-canary-{n}" + "x" * 200, os.O_CREAT | os.O_WRONLY)
+    except OSError:
+        pass
+"""
+
+
+@pytest.mark.parametrize("how", ["stderr", "pipe", "socket"])
+def test_nobody_reads(plain, how):
+    """What the command denies itself and prints fills pipes; its time is up all the same."""
+    ends = [s.detach() for s in socket.socketpair()] if how == "socket" else os.pipe()
+    options = ["--timeout", "1s"] + ([] if how == "stderr" else ["--events-fd", str(ends[1])])
+    child = subprocess.Popen(plain.argv("/usr/bin/python3", "-c", FLOOD, options=options), cwd=plain.ws, env=plain.env,
+                             stderr=ends[1] if how == "stderr" else subprocess.DEVNULL, pass_fds=(ends[1],))
+    try:
+        assert child.wait(40) == 124
+    finally:
+        child.kill()
+        child.wait()
+        for fd in ends:
+            os.close(fd)
