@@ -24,6 +24,27 @@ struct secret {
 
 /* Neighbours share their directory: it is looked at once. */
 static const struct secret secrets[] = {
+#ifdef __APPLE__
+	{ "~/Library/Keychains", PASSWORDS },
+	{ "~/Library/Cookies", BROWSER },
+	{ "~/Library/HTTPStorages", BROWSER },
+	{ "~/Library/Safari", BROWSER },
+	{ "~/Library/Containers/com.apple.Safari", BROWSER },
+	{ "~/Library/Application Support/Google/Chrome", BROWSER },
+	{ "~/Library/Application Support/Chromium", BROWSER },
+	{ "~/Library/Application Support/BraveSoftware", BROWSER },
+	{ "~/Library/Application Support/Microsoft Edge", BROWSER },
+	{ "~/Library/Application Support/Firefox", BROWSER },
+	{ "~/Library/Application Support/Arc", BROWSER },
+	{ "~/Library/Application Support/Signal", "messages" },
+	{ "~/Library/Application Support/Slack", "messages" },
+	{ "~/Library/Application Support/discord", "messages" },
+	{ "~/Library/Messages", "messages" },
+	{ "~/Library/Mail", "messages" },
+	{ "~/Library/Application Support/Claude", AGENT },
+	{ "~/Library/Application Support/Cursor/User/globalStorage", AGENT },
+	{ "~/Library/Application Support/Code/User/globalStorage", AGENT },
+#endif
 	{ "~/.ssh", KEYS },
 	{ "~/.gnupg", KEYS },
 	{ "~/.pki", KEYS },

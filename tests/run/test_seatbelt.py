@@ -3,27 +3,44 @@
 command line, the run path and what it starts. Nothing is confined: what the profile says is
 compared in tests/unit/t_seatbelt.c, and has never been loaded on a Mac."""
 import json
+import shutil
 import signal
 from pathlib import Path
 
 import pytest
 
-from ambit_test import AMBIT, processes_with, wait_until
+from ambit_test import AMBIT, TREE, processes_with, wait_until
 
-MACOS = Path(AMBIT).parents[2] / "tests/seatbelt/macos-ambit"
+HERE = Path(__file__).parent
+PROGRAM = "tests/seatbelt/macos-ambit"
+
+
+@pytest.fixture(scope="session")
+def macos(base_dir):
+    """The program and the stand-in, where everybody can reach them."""
+    built = [p for p in (AMBIT.parents[2] / PROGRAM, TREE / "build" / PROGRAM) if p.exists()]
+    assert built, f"{PROGRAM} is not there: tools/build --tests"
+    place = base_dir / "macos"
+    place.mkdir()
+    place.chmod(0o755)
+    for file in (built[0], HERE / "sandbox_exec"):
+        shutil.copy(file, place)
+    return place
 
 
 class Mac:
     """A box whose ambit is the one for macOS."""
 
-    def __init__(self, box):
+    def __init__(self, box, macos):
         self.box = box
+        self.program = macos / "macos-ambit"
         self.standin = box.mkdir("standin")
         self.tmp = box.mkdir("tmp")
-        self.env = {"STANDIN": str(self.standin), "TMPDIR": str(self.tmp), "AMBIT_BACKEND": None}
+        self.env = {"STANDIN": str(self.standin), "STANDIN_EXEC": str(macos / "sandbox_exec"),
+                    "TMPDIR": str(self.tmp), "AMBIT_BACKEND": None}
 
     def argv(self, *command, options=()):
-        return [MACOS, "run", *options, "--", *command]
+        return [self.program, "run", *options, "--", *command]
 
     def run(self, *command, options=(), env=None, **kw):
         return self.box.execute(self.argv(*command, options=options), env=self.env | (env or {}), **kw)
@@ -32,7 +49,7 @@ class Mac:
         return self.run("/bin/sh", "-c", script, options=options, **kw)
 
     def ambit(self, *args):
-        return self.box.execute([MACOS, *args], env=self.env)
+        return self.box.execute([self.program, *args], env=self.env)
 
     def start(self, script, options=(), **kw):
         return self.box.start(*self.argv("/bin/sh", "-c", script, options=options), sandbox=False,
@@ -47,13 +64,13 @@ class Mac:
 
 
 @pytest.fixture
-def mac(box):
-    return Mac(box)
+def mac(box, macos):
+    return Mac(box, macos)
 
 
 @pytest.fixture
-def plain_mac(plain):
-    return Mac(plain)
+def plain_mac(plain, macos):
+    return Mac(plain, macos)
 
 
 # --- what is started -------------------------------------------------------------------
@@ -65,7 +82,7 @@ def test_words(mac):
     assert r.out == "".join(w + "|" for w in odd)
     words = mac.words()
     assert words[1] == "-p" and words[2].startswith("(version 1)\n(deny default") and words[3] == "--"
-    assert words[4] == str(MACOS) and words[7:] == ["/usr/bin/printf", "%s|", *odd]
+    assert words[4] == str(mac.program) and words[7:] == ["/usr/bin/printf", "%s|", *odd]
     assert f'(allow file-write* (subpath "{mac.box.ws}"))' in words[2]
     assert r.err == "" and mac.left() == []
 
@@ -196,13 +213,14 @@ def test_terminal(mac):
     r = mac.box.pty(mac.argv("/bin/sh", "-c", "test -t 0 && stty size >/dev/null && echo terminal"),
                     sandbox=False, env=mac.env)
     assert "terminal" in r.out and r.code == 0
-    script = f"{MACOS} run -- true; stty size >/dev/null && echo back"
+    script = f"{mac.program} run -- true; stty size >/dev/null && echo back"
     r = mac.box.pty(["/bin/bash", "-i", "-c", script], sandbox=False, env=mac.env)
     assert "back" in r.out, r
 
 
 def test_interrupt_at_the_terminal(mac):
-    script = "import signal, time; signal.signal(2, signal.SIG_DFL); print('ready', flush=True); time.sleep(60)"
+    script = ("import signal, time; signal.signal(2, signal.SIG_DFL); "
+              "print('ready', flush=True); time.sleep(60)")
     r = mac.box.pty(mac.argv("/usr/bin/python3", "-c", script), sandbox=False, env=mac.env,
                     input=b"\x03", until="ready")
     assert r.code == 130 and mac.left() == []
@@ -211,7 +229,7 @@ def test_interrupt_at_the_terminal(mac):
 def test_stop_and_continue(plain_mac):
     """Ctrl-Z stops the whole job, fg goes on with it."""
     script = plain_mac.box.write("ws/job.sh", f"""set -m
-{MACOS} run -- /bin/sh -c 'kill -STOP $$; echo went on'
+{plain_mac.program} run -- /bin/sh -c 'kill -STOP $$; echo went on'
 echo stopped $?
 fg >/dev/null
 echo ended $?
