@@ -244,6 +244,11 @@ int sys_watch_directory(int dir)
 	return r;
 }
 
+int sys_pipe(int ret[2])
+{
+	return result(pipe2(ret, O_CLOEXEC));
+}
+
 int sys_close_from(int first)
 {
 	return sys_close_range((unsigned)first, ~0u, 0);

@@ -114,6 +114,8 @@ int sys_execvpe(const char *file, char *const *argv, char *const *env);
  * or written to; -ENOSYS where there is nothing of the kind.
  */
 int sys_watch_directory(int dir);
+/* Both ends close-on-exec. */
+int sys_pipe(int ret[2]) NODISCARD;
 /* Closes all descriptors from this one on. */
 int sys_close_from(int first) NODISCARD;
 

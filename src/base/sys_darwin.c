@@ -6,6 +6,7 @@
 #include <crt_externs.h>
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <mach-o/dyld.h>
 #include <stdint.h>
@@ -70,6 +71,15 @@ int sys_watch_directory(int dir)
 {
 	(void)dir;
 	return -ENOSYS;
+}
+
+int sys_pipe(int ret[2])
+{
+	if (pipe(ret) < 0)
+		return -errno;
+	(void)fcntl(ret[0], F_SETFD, FD_CLOEXEC);
+	(void)fcntl(ret[1], F_SETFD, FD_CLOEXEC);
+	return 0;
 }
 
 /* Those that are open now; nobody opens more meanwhile. */

@@ -66,7 +66,7 @@ int cmd_plan(const struct invocation *inv, int *ret_status, struct error *e)
 	(void)ret_status;
 	if (r == 0)
 		r = invocation_policy(inv, NULL, &p, e);
-	if (r < 0)
+	if (r != 0)
 		return r;
 	invocation_notes(inv, p);
 	if (!p->enabled || p->backend == BACKEND_NONE)

@@ -118,7 +118,7 @@ int cmd_run(const struct invocation *inv, int *ret_status, struct error *e)
 		r = invocation_argv(inv, &req.argv, e);
 	if (r == 0)
 		r = invocation_policy(inv, NULL, &req.policy, e);
-	if (r < 0)
+	if (r != 0)
 		return r;
 	invocation_notes(inv, req.policy);
 	r = outside_run(inv, req.policy, req.argv, e);
@@ -130,11 +130,11 @@ int cmd_run(const struct invocation *inv, int *ret_status, struct error *e)
 		r = inputs_self(inv->arena, &req.self, e);
 	if (r == 0)
 		r = plan_prepare(req.policy, e);
-	if (r < 0)
+	if (r != 0)
 		return r;
 	tell_before(inv, req.policy, &report);
 	r = run_recorded(inv, &req, &report, &result, e);
-	if (r < 0)
+	if (r != 0)
 		return r;
 	*ret_status = result.exit_code;
 	report_print_json(&report, req.argv, &result, &text);

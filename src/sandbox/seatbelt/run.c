@@ -247,11 +247,9 @@ static void dismiss_guard(struct seatbelt *s)
 
 static int make_pipe(int ret[2], struct error *e)
 {
-	if (pipe(ret) < 0)
-		return error_set(e, errno, "cannot make a pipe: %s", strerror(errno));
-	(void)fcntl(ret[0], F_SETFD, FD_CLOEXEC);
-	(void)fcntl(ret[1], F_SETFD, FD_CLOEXEC);
-	return 0;
+	int r = sys_pipe(ret);
+
+	return r < 0 ? error_set(e, -r, "cannot make a pipe: %s", strerror(-r)) : 0;
 }
 
 static int start_both(struct seatbelt *s, struct error *e)
