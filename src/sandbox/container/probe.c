@@ -62,10 +62,14 @@ void container_gather(struct arena *a, struct plan_facts *facts)
 	facts->enter = inputs_helper(a, "ambit-enter");
 }
 
-/* Does the engine answer? */
-static bool engine_answers(const char *program)
+/*
+ * Does the engine answer? Docker's is a service; podman is the program itself, which would make
+ * directories and leave a process behind if it were asked for more than its version.
+ */
+static bool engine_answers(const char *program, enum backend_choice choice)
 {
-	const char *const argv[] = { program, "info", NULL };
+	const char *const argv[] = { program, choice == BACKEND_DOCKER ? "info" : "--version",
+				     NULL };
 
 	return container_ask((char *const *)(uintptr_t)argv, environ, PROBE_MS) == 0;
 }
@@ -82,8 +86,8 @@ static int probe(struct arena *a, enum backend_choice choice, struct properties 
 	container_properties(a, &facts, ret);
 	if (!facts.engine)
 		missing = arena_printf(a, "there is no program %s on PATH", name);
-	else if (!engine_answers(facts.engine))
-		missing = arena_printf(a, "%s info fails: the engine does not work here", name);
+	else if (!engine_answers(facts.engine, choice))
+		missing = arena_printf(a, "the engine does not answer: %s info says why", name);
 	for (size_t i = 0; missing && i < ret->n; i++) {
 		ret->v[i].enforced = ret->v[i].inherent = false;
 		ret->v[i].missing = missing;
