@@ -65,14 +65,17 @@ static int search_exec(char *const *argv, char *const *env)
 		size_t len = strcspn(path, ":");
 		char file[PATH_MAX];
 		int failed = ENAMETOOLONG;
+		bool there = false;
 
 		if (len + strlen(argv[0]) + 2 <= sizeof(file)) {
 			memcpy(file, path, len);
 			file[len] = '/';
 			memcpy(file + len + (len > 0), argv[0], strlen(argv[0]) + 1);
-			failed = try_exec(file, argv, env);
+			/* most directories do not have it, and to find that out by exec is dear */
+			there = access(file, F_OK) == 0;
+			failed = there ? try_exec(file, argv, env) : errno;
 		}
-		if (failed == ENOENT && len < sizeof(file) && access(file, F_OK) == 0)
+		if (failed == ENOENT && there)
 			return NO_INTERPRETER;
 		if (failed == EACCES)
 			err = EACCES; /* remembered, but a later directory may do */
