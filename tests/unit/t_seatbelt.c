@@ -76,6 +76,8 @@ static void test_patterns(void **state)
 		{ "/a/\\*", "/a/*", true },
 		{ "/a/\\*", "/a/b", false },
 		{ "/a/b.c", "/a/bxc", false },
+		{ "/*", "/", false },
+		{ "/*", "/a", true },
 	};
 
 	(void)state;

@@ -79,7 +79,10 @@ int seatbelt_regex(const char *pattern, size_t fold, struct buf *out)
 			buf_puts(out, "(/.*)?");
 			s += 2;
 		} else if (*s == '*') {
-			buf_puts(out, "[^/]*");
+			/* a component has at least one character: "/" is not below itself */
+			bool whole = s > pattern && s[-1] == '/' && (s[1] == '/' || !s[1]);
+
+			buf_puts(out, whole ? "[^/]+" : "[^/]*");
 		} else if (*s == '?') {
 			buf_puts(out, "[^/]");
 		} else if (*s == '[') {
