@@ -18,6 +18,7 @@
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/xattr.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "probe.h"
@@ -258,6 +259,17 @@ static int stdin_xattr_path(const struct context *c, char *detail, size_t size)
 	return setxattr("/proc/self/fd/0", "user.evil", "1", 1, 0) < 0 ? -errno : 0;
 }
 
+/* By the clock: on one processor the other thread may be long in coming. */
+#define RACE_MS 1000
+
+static int64_t now_ms(void)
+{
+	struct timespec t;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
 static volatile char flipping[32] = "/proc/self/fd/0";
 static volatile int flipping_ends;
 
@@ -280,7 +292,7 @@ static int stdin_chmod_race(const struct context *c, char *detail, size_t size)
 	(void)c, (void)detail, (void)size;
 	if (pthread_create(&thread, NULL, flip_path, NULL) != 0)
 		return -EAGAIN;
-	for (int i = 0; i < 5000; i++) {
+	for (int64_t end = now_ms() + RACE_MS; now_ms() < end;) {
 		(void)chmod((const char *)(uintptr_t)flipping, 0777);
 		if (fstat(0, &st) == 0 && (st.st_mode & 0777) == 0777)
 			break;
@@ -316,8 +328,6 @@ static int stdin_chmod_after(const struct context *c, char *detail, size_t size)
 	return r;
 }
 
-#define SWAPS 2000 /* each second try hits; one that is refused is told, which takes a while */
-
 static struct {
 	int own, number;
 } swapped;
@@ -343,7 +353,7 @@ static int stdin_chmod_swap(const struct context *c, char *detail, size_t size)
 	swapped.number = dup(swapped.own);
 	if (swapped.number < 0 || pthread_create(&thread, NULL, swap_descriptor, NULL) != 0)
 		return -EAGAIN;
-	for (int i = 0; i < SWAPS; i++) {
+	for (int64_t end = now_ms() + RACE_MS; now_ms() < end;) {
 		(void)fchmod(swapped.number, 0777);
 		if (fstat(0, &st) == 0 && (st.st_mode & 0777) == 0777)
 			break;
