@@ -484,7 +484,7 @@ def test_wrap_means_the_same_elsewhere(plain):
 
 
 def test_wrap_refuses_what_run_refuses(plain):
-    refused(plain, "wrap", "--backend", "bwrap")
+    refused(plain, "wrap", "--backend", "seatbelt")
     refused(plain, "wrap", "-s", "missing.json", says="missing.json")
 
 
