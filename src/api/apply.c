@@ -59,6 +59,8 @@ static int refuse_unknown(struct arena *a, const struct policy *p, struct error 
 		return error_set(e, EINVAL, "the policy asks for no sandbox");
 	if (l->memory || l->pids || l->disk || l->output || l->timeout_ms || l->cpu > 0)
 		return refuse(e, "limits");
+	if (p->fs.home == HOME_PRIVATE)
+		return error_set(e, ENOTSUP, "filesystem.home private: nobody would remove it");
 	if (net->mode == NETWORK_ALLOWLIST)
 		return refuse(e, "network allowlist");
 	if (net->publish.n || net->host_ports.n)

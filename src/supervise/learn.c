@@ -354,21 +354,23 @@ static uint64_t round_up(uint64_t n, uint64_t to)
 static void add_limits(struct learn *l, const struct run_result *r, struct learned *out)
 {
 	const struct policy_limits *have = &l->base->limits;
-	uint64_t memory = round_up(2 * r->peak.memory, (uint64_t)64 << 20);
-	uint64_t pids = round_up(2 * r->peak.pids, 16);
+	/* of a short run there may be no sample: then its largest process is the peak */
+	uint64_t peak = r->peak.memory > r->max_rss ? r->peak.memory : r->max_rss;
+	uint64_t most = r->peak.pids ? r->peak.pids : 1;
+	uint64_t memory = round_up(2 * peak, (uint64_t)64 << 20);
+	uint64_t pids = round_up(2 * most, 16);
 	uint64_t minutes = round_up(10 * r->wall_ms, 60000) / 60000;
 
-	if (r->peak.memory && !is_given(l, "limits.memory") &&
-	    (!have->memory || have->memory < memory))
+	if (!is_given(l, "limits.memory") && (!have->memory || have->memory < memory))
 		add_rule(l, &out->rules, "limits.memory",
 			 size_text(l->a,
 				   memory < (uint64_t)256 << 20 ? (uint64_t)256 << 20 : memory),
 			 arena_printf(l->a, "peak %s",
-				      size_text(l->a, r->peak.memory + ((uint64_t)1 << 20) - 1)));
-	if (r->peak.pids && !is_given(l, "limits.pids") && (!have->pids || have->pids < pids))
+				      size_text(l->a, peak + ((uint64_t)1 << 20) - 1)));
+	if (!is_given(l, "limits.pids") && (!have->pids || have->pids < pids))
 		add_rule(l, &out->rules, "limits.pids",
 			 arena_printf(l->a, "%" PRIu64, pids < 64 ? (uint64_t)64 : pids),
-			 arena_printf(l->a, "peak %" PRIu64, r->peak.pids));
+			 arena_printf(l->a, "peak %" PRIu64, most));
 	if (!is_given(l, "limits.timeout") &&
 	    (!have->timeout_ms || have->timeout_ms < minutes * 60000))
 		add_rule(l, &out->rules, "limits.timeout",

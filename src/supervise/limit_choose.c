@@ -128,7 +128,7 @@ void limits_probe(struct arena *a, struct properties *ret)
 						   : i == LIMIT_CPU  ? &by[CGROUP_CPU]
 								     : NULL;
 
-		row->name = arena_printf(a, "limit-%s", limit_name(i));
+		row->name = arena_printf(a, "limit-%s", limit_name((enum limit)i));
 		row->enforced = true;
 		row->mechanism = limit_means_text(means[i]);
 		if (place && place->kind == CGROUP_NONE) {

@@ -28,6 +28,8 @@
 /* Between two looks whether the command has its terminal, whether we are in the foreground now. */
 #define BEGIN_MS 5
 #define FOREGROUND_MS 200
+#define PASS_MS 5
+#define PASS_ROUNDS 64
 
 /* --- one flow ------------------------------------------------------------------------ */
 
@@ -394,6 +396,26 @@ void relay_step(struct relay *s, const struct pollfd *fds, size_t n)
 bool relay_is_over(const struct relay *s)
 {
 	return s->over;
+}
+
+void relay_pass_output(struct relay *s)
+{
+	struct pollfd printed = { .fd = s->master, .events = POLLIN };
+	bool more = true;
+
+	(void)poll(&printed, 1, PASS_MS); /* a terminal's bytes need a moment to arrive */
+	for (unsigned round = 0; more && round < PASS_ROUNDS; round++) {
+		more = false;
+		for (size_t i = 0; i < FLOW_MAX_; i++) {
+			struct flow *f = &s->flows[i];
+
+			if (i == FLOW_IN || i == FLOW_KEYS)
+				continue;
+			pour(f);
+			more |= fill(s, f);
+			pour(f);
+		}
+	}
 }
 
 bool relay_drain(struct relay *s)

@@ -69,4 +69,6 @@ void relay_look_at_foreground(struct relay *s);
 bool relay_is_hidden(const struct relay *s); /* nothing that is typed is shown: a password */
 /* Nobody is left inside: keep what was typed ahead, and let the pty end. */
 void relay_close_pty(struct relay *s);
+/* What has been printed so far goes out, as far as it is taken at once. */
+void relay_pass_output(struct relay *s);
 void relay_restore(struct relay *s, bool as_left);

@@ -132,6 +132,7 @@ void relay_resize(struct relay *s)
 
 void relay_pause(struct relay *s)
 {
+	relay_pass_output(s); /* before the shell says that we are stopped */
 	set_cooked(s, &s->saved);
 }
 

@@ -287,14 +287,14 @@ def test_no_switch_from_inside_or_against_the_administrator(boxes):
     assert r.code == 125 and "inside a sandbox" in r.err
 
 
-def without_user_namespaces(box, *options):
+def without_user_namespaces(box, *options, program=AMBIT, env=None):
     if not shutil.which("bwrap"):
         skip_impossible("bwrap is not installed")
     argv = ["bwrap", "--dev-bind", "/", "/", "--unshare-user", "--disable-userns"]
     if box.who.popen([*argv, "true"]).wait():
         skip_impossible("bwrap cannot make a namespace here")
-    return Server([*argv, AMBIT, "mcp", "serve", *options], popen=box.who.popen, cwd=box.ws,
-                  env=box._env(None))
+    return Server([*argv, program, "mcp", "serve", *options], popen=box.who.popen, cwd=box.ws,
+                  env=box._env(env))
 
 
 def test_no_sandbox_possible_refuses(boxes):
@@ -306,9 +306,22 @@ def test_no_sandbox_possible_refuses(boxes):
         assert not (box.ws / "ran").exists() and r["structuredContent"]["exitCode"] == 125
 
 
-def test_fallback_warn_runs_and_says_so(boxes):
+def test_fallback_warn_says_what_is_lost(boxes):
+    """Landlock is left: a sandbox, and every answer says what it does not hold."""
     box = boxes("user")
     with without_user_namespaces(box, "--fallback", "warn") as s:
+        s.initialize()
+        r = sh(s, "echo ran; echo x > ../planted")
+        assert "[SANDBOX] not enforced: processes" in text(r) and out(r) == "ran\n"
+        assert r["structuredContent"]["sandboxed"] is True and not (box.home / "planted").exists()
+
+
+def test_fallback_warn_without_any_sandbox(boxes):
+    """Neither namespaces nor Landlock."""
+    box, old_kernel = boxes("user"), AMBIT.parents[2] / "tests/broker/old-kernel"
+    assert old_kernel.exists(), f"{old_kernel} is not there: tools/build --tests"
+    with without_user_namespaces(box, "--fallback", "warn", program=old_kernel,
+                                 env={"AMBIT_TEST_ABI": "0"}) as s:
         s.initialize()
         r = sh(s, "echo ran")
         assert text(r).startswith("[NO SANDBOX] no sandbox is possible here") and out(r) == "ran\n"
