@@ -52,6 +52,12 @@ static void remember(struct run *run, const char *file, const struct amendment *
 									     .scope = "always" });
 }
 
+_Static_assert((int)EGRESS_DENY == (int)VIOLATION_REFUSE &&
+		       (int)EGRESS_DENY_RUN == (int)VIOLATION_REFUSE_RUN &&
+		       (int)EGRESS_ALLOW_ONCE == (int)VIOLATION_ALLOW_ONCE &&
+		       (int)EGRESS_ALLOW_RUN == (int)VIOLATION_ALLOW_RUN,
+	       "put() answers both");
+
 /*
  * The answers to both kinds of questions are the same. `always`: what would be added to
  * the settings, NULL = that is not offered.
@@ -80,6 +86,7 @@ static int put(struct run *run, const char *what, const char *target, const char
 	}
 }
 
+/* Before the command goes on: what it prints next comes after this. */
 static void confirm(struct run *run, char key, const char *target, const char *file,
 		    const struct amendment *always)
 {
@@ -103,8 +110,8 @@ void ask_person(struct run *run, const struct egress_record *r, const char *gran
 	describe(r, &target);
 	answer = put(run, "no rule covers a connection to", buf_str(&target), grant_file, &always,
 		     &key);
-	session_answer(run_session(run), r->id, (enum egress_answer)answer);
 	confirm(run, key, buf_str(&target), grant_file, &always);
+	session_answer(run_session(run), r->id, (enum egress_answer)answer);
 }
 
 void ask_person_write(struct run *run, const struct violation *v, const char *grant_file)
@@ -123,6 +130,6 @@ void ask_person_write(struct run *run, const struct violation *v, const char *gr
 	text_append_safe(&target, v->reason);
 	answer = put(run, "the command wants to write to a protected name:", buf_str(&target),
 		     grant_file, named ? &always : NULL, &key);
-	session_answer_write(run_session(run), v->id, (enum violation_answer)answer);
 	confirm(run, key, buf_str(&target), grant_file, &always);
+	session_answer_write(run_session(run), v->id, (enum violation_answer)answer);
 }

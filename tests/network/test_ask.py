@@ -130,11 +130,11 @@ def test_person_says_always(person, box):
     t = person(f"{CURL} http://allowed.test/")
     t.see(r"\[a\]lways")
     t.line("a")
-    seen = {t.see("is allowed from now on|200")[0] for _ in range(2)}  # in whichever order
-    assert len(seen) == 2
+    t.see("is allowed from now on")
+    t.see("200")
     assert t.end() == 0
     assert json.loads(settings(box).read_text()) == {"network": {"allowedDomains": ["allowed.test"]}}
-    assert changes(box)[-1] == ("allow", "network.allowedDomains", "allowed.test", "always")
+    assert ("allow", "network.allowedDomains", "allowed.test", "always") in changes(box)
     t = person(f"{CURL} http://allowed.test/")
     t.see("200")
     assert t.end() == 0 and "no rule covers" not in t.shown
