@@ -142,7 +142,8 @@ static int compare_seq(const void *a, const void *b)
 	const struct entry *x = *(const struct entry *const *)a,
 			   *y = *(const struct entry *const *)b;
 
-	return x->seq < y->seq ? -1 : x->seq > y->seq;
+	/* of several with one number, in the order in which they lie there */
+	return x->seq == y->seq ? (x > y) - (x < y) : x->seq < y->seq ? -1 : 1;
 }
 
 static void index_lines(struct verifier *v)

@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ARENA_CHUNK 16384
+/* enough for one policy and its plan; what is not touched costs nothing */
+#define ARENA_CHUNK ((size_t)128 * 1024 - 64)
 
 struct chunk {
 	struct chunk *next;

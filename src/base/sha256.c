@@ -41,23 +41,34 @@ static void expand_block(const uint8_t *block, uint32_t w[64])
 
 static void add_block(struct sha256 *s, const uint8_t *block)
 {
-	uint32_t w[64], v[8];
+	uint32_t w[64], *state = s->state;
+	uint32_t a = state[0], b = state[1], c = state[2], d = state[3];
+	uint32_t e = state[4], f = state[5], g = state[6], h = state[7];
 
 	expand_block(block, w);
-	memcpy(v, s->state, sizeof(v));
 	for (size_t i = 0; i < 64; i++) {
-		uint32_t choice = (v[4] & v[5]) ^ (~v[4] & v[6]);
-		uint32_t majority = (v[0] & v[1]) ^ (v[0] & v[2]) ^ (v[1] & v[2]);
-		uint32_t sum1 = rotate(v[4], 6) ^ rotate(v[4], 11) ^ rotate(v[4], 25);
-		uint32_t sum0 = rotate(v[0], 2) ^ rotate(v[0], 13) ^ rotate(v[0], 22);
-		uint32_t t = v[7] + sum1 + choice + round_constants[i] + w[i];
+		uint32_t choice = (e & f) ^ (~e & g), majority = (a & b) ^ (a & c) ^ (b & c);
+		uint32_t sum1 = rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25);
+		uint32_t sum0 = rotate(a, 2) ^ rotate(a, 13) ^ rotate(a, 22);
+		uint32_t t = h + sum1 + choice + round_constants[i] + w[i];
 
-		memmove(v + 1, v, 7 * sizeof(v[0]));
-		v[4] += t;
-		v[0] = t + sum0 + majority;
+		h = g;
+		g = f;
+		f = e;
+		e = d + t;
+		d = c;
+		c = b;
+		b = a;
+		a = t + sum0 + majority;
 	}
-	for (size_t i = 0; i < 8; i++)
-		s->state[i] += v[i];
+	state[0] += a;
+	state[1] += b;
+	state[2] += c;
+	state[3] += d;
+	state[4] += e;
+	state[5] += f;
+	state[6] += g;
+	state[7] += h;
 }
 
 void sha256_init(struct sha256 *s)

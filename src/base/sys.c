@@ -4,12 +4,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <link.h>
 #include <linux/capability.h>
 #include <linux/keyctl.h>
 #include <linux/seccomp.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/inotify.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/syscall.h>
@@ -209,7 +211,7 @@ int sys_open_direct(const char *path)
 
 int sys_rename_new(int dir, const char *from, const char *to)
 {
-	return result(renameat2(dir, from, dir, to, RENAME_NOREPLACE));
+	return result(syscall(SYS_renameat2, dir, from, dir, to, 1 /* RENAME_NOREPLACE */));
 }
 
 int sys_program(char *ret, size_t size)
@@ -253,3 +255,28 @@ int sys_close_from(int first)
 {
 	return sys_close_range((unsigned)first, ~0u, 0);
 }
+
+#if defined(__linux__) && !defined(__GLIBC__)
+extern const ElfW(Ehdr) __ehdr_start __attribute__((visibility("hidden")));
+
+void sys_seal_relocated(void)
+{
+	const char *base = (const char *)&__ehdr_start;
+	const ElfW(Phdr) *ph = (const void *)(base + __ehdr_start.e_phoff);
+	uintptr_t page = (uintptr_t)getpagesize();
+
+	for (size_t i = 0; i < __ehdr_start.e_phnum; i++) {
+		uintptr_t from = (uintptr_t)base + ph[i].p_vaddr, to = from + ph[i].p_memsz;
+
+		if (ph[i].p_type != PT_GNU_RELRO)
+			continue;
+		from &= ~(page - 1);
+		to &= ~(page - 1);
+		(void)mprotect((void *)from, to - from, PROT_READ);
+	}
+}
+#else
+void sys_seal_relocated(void)
+{
+}
+#endif

@@ -107,6 +107,12 @@ int sys_open_direct(const char *path);
 int sys_rename_new(int dir, const char *from, const char *to) NODISCARD;
 /* This program's own file. */
 int sys_program(char *ret, size_t size) NODISCARD;
+
+/*
+ * Make read-only what only the relocation of a static program had to write (-z relro), where
+ * the C library leaves that undone (musl).
+ */
+void sys_seal_relocated(void);
 /* execvp() with another environment; comes back only to say why not. */
 int sys_execvpe(const char *file, char *const *argv, char *const *env);
 /*

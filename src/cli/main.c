@@ -6,6 +6,7 @@
 
 #include "base/fd.h"
 #include "base/log.h"
+#include "base/sys.h"
 #include "cli/cli.h"
 #include "cli/srt.h"
 
@@ -121,6 +122,7 @@ int main(int argc, char **words, char **env)
 	struct error e = { 0 };
 	int status = 0;
 
+	sys_seal_relocated();
 	if (is_called(argv[0], "srt") && hold_standard_fds(&e) == 0)
 		return srt_main(a, argv, env);
 	if (ambit(a, argv, env, &status, &e) == 0)

@@ -88,6 +88,7 @@ static void pin_ancestors(struct compiler *c, const struct region *region, const
 		struct mount_step *m = ARENA_PUSH(c->a, c->plan->mounts, c->plan->n_mounts);
 		struct view_entry at;
 
+		m->order = c->plan->n_mounts;
 		m->kind = MOUNT_PIN;
 		m->path = arena_strndup(c->a, path, (size_t)(s - path));
 		m->directory = true;
@@ -108,6 +109,7 @@ static void emit(struct compiler *c, const struct point *pt, const struct region
 	if (region->kind == REGION_RW)
 		pin_ancestors(c, region, pt->path);
 	m = ARENA_PUSH(c->a, c->plan->mounts, c->plan->n_mounts);
+	m->order = c->plan->n_mounts;
 	m->kind = kind;
 	m->path = pt->path;
 	m->directory = pt->at.kind == FILE_DIRECTORY;
@@ -175,7 +177,9 @@ static int compare_steps(const void *a, const void *b)
 	int order = path_compare(m->path, n->path);
 
 	/* a pin gives way to whatever else stands at its path */
-	return order ? order : (m->kind == MOUNT_PIN) - (n->kind == MOUNT_PIN);
+	if (order == 0)
+		order = (m->kind == MOUNT_PIN) - (n->kind == MOUNT_PIN);
+	return order ? order : (m->order > n->order) - (m->order < n->order);
 }
 
 static void sort_steps(struct plan *plan)

@@ -49,6 +49,7 @@ struct mount_step {
 		ino; /* the host object that was judged; the executor refuses another (0 = any) */
 	const char *text; /* MOUNT_TEXT: the content */
 	const char *why; /* the rule and where it came from */
+	size_t order; /* in which plan_compile() found it */
 };
 
 struct plan_port {

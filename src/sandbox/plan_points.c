@@ -32,6 +32,7 @@ static struct point *add_point(struct compiler *c, const char *path)
 	struct point *pt = ARENA_PUSH(c->a, c->points, c->n_points);
 
 	pt->path = path;
+	pt->order = c->n_points;
 	return pt;
 }
 
@@ -486,7 +487,9 @@ static int compare_points(const void *a, const void *b)
 	int order = path_compare(p->path, q->path);
 
 	/* the sandbox's own places come first and win over rules on the same path */
-	return order ? order : (int)q->replaced - (int)p->replaced;
+	if (order == 0)
+		order = (int)q->replaced - (int)p->replaced;
+	return order ? order : (p->order > q->order) - (p->order < q->order);
 }
 
 /* Several points at one path are one. */

@@ -11,6 +11,7 @@ struct region;
 
 struct point {
 	const char *path;
+	size_t order; /* in which it was added: the first at a path says why */
 	struct view_entry at;
 	bool replaced; /* one of the sandbox's own places: kind and mode below hold */
 	bool guarded; /* a protected name: read-only at the most */

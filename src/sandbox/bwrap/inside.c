@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/statx.h"
 #include "base/sys.h"
 #include "sandbox/native/native.h"
 

@@ -132,8 +132,7 @@ static int enter_groups(const struct plan *plan, int control, struct error *e)
 	return error_set(e, errno, "cannot make a cgroup namespace: %s", strerror(errno));
 }
 
-static int set_limit(__rlimit_resource_t resource, uint64_t value, const char *name,
-		     struct error *e)
+static int set_limit(unsigned resource, uint64_t value, const char *name, struct error *e)
 {
 	struct rlimit lim;
 

@@ -6,6 +6,12 @@
 
 #include "sandbox/native/seccomp.h"
 
+/* musl has these as other names for calls of the C library; here they name system calls */
+#undef fallocate64
+#undef pread64
+#undef prlimit64
+#undef pwrite64
+
 /*
  * Tests. Arguments that the kernel declares as int, unsigned int or umode_t are compared in
  * their low 32 bits only, because it does not see the others: INT. Those it takes as long are

@@ -164,7 +164,7 @@ static int by_strength(const void *a, const void *b)
 		return x->origin.layer < y->origin.layer ? -1 : 1;
 	if (x->verdict != y->verdict)
 		return x->verdict == VERDICT_ALLOW ? -1 : 1;
-	return strcmp(x->real, y->real);
+	return strcmp(x->real, y->real) ? strcmp(x->real, y->real) : (x > y) - (x < y);
 }
 
 static const struct path_rule **sorted(const struct writer *w, size_t *ret_n)

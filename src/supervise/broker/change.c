@@ -11,6 +11,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +23,7 @@
 #include <utime.h>
 
 #include "base/fd.h"
+#include "base/statx.h"
 #include "base/sys.h"
 #include "base/text.h"
 #include "supervise/broker/internal.h"

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/statx.h"
 #include "base/text.h"
 #include "policy/match_name.h"
 #include "policy/match_path.h"
