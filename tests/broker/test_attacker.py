@@ -7,6 +7,7 @@ finds a way where nothing is guarded, and into builds of ambit with one defence 
 """
 import os
 import subprocess
+import time
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -112,13 +113,46 @@ def test_one_idea(boxes, programs, idea):
     assert attack(boxes("user"), programs, 1, seconds=max(1, SECONDS // 4), ideas=[idea]) == []
 
 
-@pytest.mark.parametrize("broken, copies, idea", [("continue", 1, "flip"), ("lock", 2, "birth")])
-def test_control_broken(boxes, programs, monkeypatch, broken, copies, idea):
-    """Check and let go on; and two brokers that do not wait for each other: both are found out."""
-    program = ambit_test.AMBIT.parents[2] / f"tests/broker/broken-{broken}"
+def use_build(monkeypatch, name):
+    program = ambit_test.AMBIT.parents[2] / f"tests/broker/{name}"
     assert program.exists(), f"{program} is not there: tools/build --tests"
     monkeypatch.setattr(ambit_test, "AMBIT", program)
-    assert attack_until(len, boxes("user"), programs, copies, seconds=3, ideas=[idea])
+
+
+@pytest.mark.parametrize("broken, copies, ideas", [("continue", 1, []), ("continue", 1, ["flip"]),
+                                                   ("lock", 2, ["birth"])],
+                         ids=["continue-all", "continue-flip", "lock-birth"])
+def test_control_broken(boxes, programs, monkeypatch, broken, copies, ideas):
+    """Check and let go on; and two brokers that do not wait for each other: both are found out."""
+    use_build(monkeypatch, f"broken-{broken}")
+    assert attack_until(len, boxes("user"), programs, copies, seconds=3, ideas=ideas)
+
+
+@pytest.mark.parametrize("moved", [True, False], ids=["moved", "control"])
+def test_moved_away_meanwhile(boxes, monkeypatch, moved):
+    """While a rename waits for its turn, somebody outside moves the directory out of the project:
+    what was judged there is not the same any more, so nothing is done."""
+    use_build(monkeypatch, "slow-lock")
+    box = boxes("user")
+    box.write("ws/a/x/tasks.json", "EVIL")
+    go = box.home / "go"
+    script = ("import os; print('up', flush=True)\n"
+              "for new in ('a/.vscode', 'a/z'):\n"
+              "    try: os.rename('a/x', new); print('done')\n"
+              "    except OSError as e: print(e.strerror)\n")
+    with box.start("/usr/bin/python3", "-c", script, options=["-q"],
+                   env={"AMBIT_TEST_GO": str(go)}) as child:
+        assert child.process.stdout.readline() == b"up\n"
+        time.sleep(0.5)  # it waits now, in the broker
+        where = box.ws / "a"
+        if moved:
+            where = (box.ws / "a").rename(box.home / "b")
+        go.write_text("")
+        r = child.wait()
+    assert not (where / ".vscode").exists(), str(r)
+    assert (where / "z").exists() != moved, str(r)
+    gone = "No such file or directory"
+    assert r.out.splitlines() == ([gone, gone] if moved else ["Permission denied", "done"]), str(r)
 
 
 def test_control_without_sandbox(boxes, programs):

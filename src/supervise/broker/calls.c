@@ -52,6 +52,19 @@ int call_alone(const struct call *c, struct place *p)
 	return place_refresh(c->b, p) < 0 || !p->root ? ANSWER_CONTINUE : 0;
 }
 
+/*
+ * For a call with two places, of which at least one is guarded. False when one that was has come
+ * to lie elsewhere, moved by somebody else while we waited: nothing would be judged there.
+ */
+static bool call_both_alone(const struct call *c, struct place *a, struct place *b)
+{
+	bool was_guarded[] = { a->root != NULL, b->root != NULL };
+
+	(void)call_alone(c, a);
+	(void)call_alone(c, b);
+	return (a->root || !was_guarded[0]) && (b->root || !was_guarded[1]);
+}
+
 bool place_is_special(const struct place *p)
 {
 	static const char *const names[] = { "config",    "config.worktree", "hooks",
@@ -336,10 +349,8 @@ static int link_guarded(struct call *c, struct place *from, struct place *to)
 
 	if (from->slash || to->slash)
 		return ANSWER_CONTINUE;
-	if (place_is_special(from) || place_is_special(to)) {
-		(void)call_alone(c, from);
-		(void)call_alone(c, to);
-	}
+	if ((place_is_special(from) || place_is_special(to)) && !call_both_alone(c, from, to))
+		return ANSWER_CONTINUE;
 	/* a second name for a protected file would be a way to write to it */
 	if (from->root)
 		r = call_ask(c, from, GUARD_WRITE, false, VIOLATION_WRITE, &why);
@@ -427,8 +438,8 @@ static int rename_guarded(struct call *c, struct place *from, struct place *to, 
 
 	if (directory || (flags & RENAME_EXCHANGE) || place_is_special(from) ||
 	    place_is_special(to)) {
-		(void)call_alone(c, from);
-		(void)call_alone(c, to);
+		if (!call_both_alone(c, from, to))
+			return ANSWER_CONTINUE;
 		directory = may_hold_names(from);
 	}
 	r = ask_rename(c, from, to, directory, flags, &why);
