@@ -66,6 +66,33 @@ def test_same_as_without(box, programs):
     assert not wrong, "\n".join(wrong)
 
 
+LINKS = """
+ln -s "$PWD/f" "$TMP/l"; ln -s "$PWD/new" "$TMP/n"; ln -s l "$TMP/ll"; ln -s "$PWD/.envrc" "$TMP/e"
+ln -s loop "$TMP/loop"; ln -s ../f bulk/l; ln -s ../d bulk/d
+echo 1 > f; echo 2 > "$TMP/l"; cat f; echo 3 >> "$TMP/ll"; cat f; echo 4 > "$TMP/n"; cat new
+truncate -s 1 "$TMP/ll"; stat -c %s f; echo 5 > bulk/l; cat f; echo 6 > bulk/d/in; cat d/in
+dd if=/dev/null of="$TMP/l" oflag=nofollow 2>/dev/null || echo loop
+(echo 7 > "$TMP/loop") 2>/dev/null || echo loop; cp f "$TMP/l" 2>&1 | sed 's/.*are/are/'; [ -L "$TMP/l" ] && echo link
+"""
+
+
+def test_links_into_the_project(box):
+    """A link in a directory that is left to the kernel may lead into a guarded one."""
+    box.mkdir("tmp")
+    seen = {}
+    for where in ("outside", "inside"):
+        box.mkdir(f"ws/{where}/bulk")
+        box.mkdir(f"ws/{where}/d")
+        env, cwd = {"TMP": str(box.home / "tmp")}, box.ws / where
+        seen[where] = (box.sh(LINKS, cwd=cwd, env={"TMP": "/tmp"},
+                              options=["-q", "--env", "TMP", "--set", "filesystem.bulk=bulk"])
+                       if where == "inside" else box.host("/bin/sh", "-c", LINKS, cwd=cwd, env=env)).out
+    assert seen["inside"] == seen["outside"]
+    r = box.sh('ln -s "$PWD/.envrc" /tmp/e; echo x > /tmp/e')
+    assert r.code != 0 and f"denied write to {box.ws}/.envrc" in r.err, str(r)
+    assert not (box.ws / ".envrc").exists()
+
+
 WRITER = """
 import os
 n = 0

@@ -209,19 +209,20 @@ static int open_guarded(struct call *c, struct place *p, const struct opening *o
 		!(o->flags & O_NOFOLLOW) && (o->flags & (O_CREAT | O_EXCL)) != (O_CREAT | O_EXCL);
 
 	for (unsigned hops = 0; hops < SYMLINK_HOPS_MAX; hops++) {
-		char text[PATH_MAX];
-		int r;
+		bool guarded = p->root != NULL;
+		char text[PATH_MAX] _unfilled_;
+		int r = guarded && !p->slash ? open_asked(c, p, o, ret_slow) : ANSWER_CONTINUE;
 
-		if (!p->root)
+		if (guarded && (r != -ELOOP || !follow))
+			return r;
+		/* the kernel's own, but for a link that may lead to what is guarded */
+		if (p->slash || !follow || place_read_link(p, text) < 0) {
+			if (guarded)
+				continue; /* no longer a link */
 			call_report_outside(
 				c, o->flags & O_CREAT ? VIOLATION_CREATE : VIOLATION_WRITE, p);
-		if (!p->root || p->slash)
 			return ANSWER_CONTINUE;
-		r = open_asked(c, p, o, ret_slow);
-		if (r != -ELOOP || !follow)
-			return r;
-		if (place_read_link(p, text) < 0)
-			continue; /* no longer a link */
+		}
 		if (o->resolve & SYS_RESOLVE_NO_SYMLINKS)
 			return -ELOOP;
 		if (o->resolve & RESOLVE_BENEATH_OR_IN_ROOT)
@@ -231,7 +232,7 @@ static int open_guarded(struct call *c, struct place *p, const struct opening *o
 			return open_magic(c, r, o, ret_slow);
 		r = place_resolve(c->b, p->parent, text, o->resolve, p);
 		if (r < 0)
-			return r;
+			return guarded ? r : ANSWER_CONTINUE;
 	}
 	return -ELOOP;
 }
