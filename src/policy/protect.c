@@ -42,7 +42,8 @@ static const struct builtin_name builtin_names[] = {
 	{ ".git/worktrees/*/gitdir", "makes git work in another directory" },
 	{ ".gitconfig", "git runs programs named in it" },
 	{ ".config/git", "git runs programs named in it" },
-	/* costs `git submodule add`; a changed URL is fetched by the next update outside */
+	/* a changed URL is fetched by the next update outside; git itself changes it by rename, which
+	 * the broker checks as it does a configuration, so `git submodule add` works */
 	{ ".gitmodules", "chooses what git fetches" },
 
 	/* shells and what they start with */

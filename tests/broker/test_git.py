@@ -309,6 +309,61 @@ def test_control_runs_without_sandbox(trap, name):
     assert trap.marker.exists()
 
 
+HALF = ("mkdir -p n/g/refs n/g/hooks; printf '[core]\\n\\tfsmonitor = %s\\n' $PWD/prog > n/g/config; "
+        "cp prog n/g/hooks/post-index-change; mv n/g n/.git || true")
+
+
+@pytest.mark.parametrize("sandbox", [True, False], ids=["inside", "control"])
+def test_half_a_repository_does_not_become_one(trap, sandbox):
+    """A directory that is no git directory is not renamed to .git, where `git init` would wake it."""
+    r = trap.sh(HALF) if sandbox else trap.host("/bin/sh", "-c", HALF)
+    trap.host("git", "init", "-q", ".", cwd=trap.ws / "n")
+    trap.write("ws/n/f", "x")
+    trap.host("git", "add", "f", cwd=trap.ws / "n")
+    assert trap.marker.exists() != sandbox, str(r)
+    assert (f"denied write to {trap.ws}/n/.git " in r.err) == sandbox, str(r)
+
+
+def test_a_repository_is_renamed(trap):
+    trap.sh("mkdir n; git init -q n/a; mv n/a/.git n/g; mv n/g n/.git; git -C n rev-parse --git-dir").ok()
+
+
+MODULES = {
+    "name": ("printf '[submodule \"../../x\"]\\n\\tpath = m\\n' > t; mv t .gitmodules"),
+    "path": ("git config -f .gitmodules submodule.m.path ../out"),
+    "hidden": ("git config -f .gitmodules submodule.m.path .vscode"),
+    "carriage return": ("git config -f .gitmodules submodule.m.path \"$(printf 'm\\r')\""),
+    "url": ("git config -f .gitmodules submodule.m.url 'ext::sh -c x'"),
+    "option": ("git config -f .gitmodules submodule.m.url -u./prog"),
+    "command": ("git config -f .gitmodules submodule.m.update '!./prog'"),
+    "by hand": ("echo '[submodule \"m\"]' > .gitmodules"),
+    "link": ("echo '[submodule \"m\"]' > t; ln -s t .gitmodules; ln t .gitmodules"),
+}
+
+
+def test_submodule_in_an_old_repository(trap):
+    """`git submodule add` writes .gitmodules as it writes its configuration; told at the end."""
+    trap.host("git", "init", "-q", "--bare", "../m.git").ok()
+    trap.host("git", "push", "-q", "../m.git", "HEAD:refs/heads/main").ok()
+    trap.host("git", "--git-dir", "../m.git", "symbolic-ref", "HEAD", "refs/heads/main").ok()
+    r = trap.sh("git -c protocol.file.allow=always submodule add -q ../m.git lib/m && git submodule status && "
+                "git -c user.name=x -c user.email=x@x commit -qm module && git -C lib/m log -1 --format=%s && "
+                "git -c protocol.file.allow=always submodule update --init -q && git rm -q lib/m").ok()
+    assert r.out.split()[-1] == "x" and f"{trap.ws}/.gitmodules (where git fetches" in r.err, str(r)
+    assert "denied" not in r.err, str(r)
+    trap.host("git", "reset", "-q", "--hard").ok()
+    assert "m.git" in (trap.ws / ".gitmodules").read_text()
+
+
+@pytest.mark.parametrize("case", MODULES)
+def test_gitmodules_refused(trap, case):
+    r = trap.sh(MODULES[case])
+    assert r.code != 0 and f"denied write to {trap.ws}/.gitmodules " in r.err, str(r)
+    assert "unprotect=.gitmodules" in r.err and not (trap.ws / ".gitmodules").exists()
+    trap.host("/bin/sh", "-c", MODULES[case])
+    assert (trap.ws / ".gitmodules").exists()
+
+
 def test_hooks_stay_as_they_were(trap):
     """A hook of the user's own is neither changed nor replaced, and runs when git commits inside."""
     trap.write("ws/.git/hooks/pre-commit", "#!/bin/sh\necho own hook >&2\n", 0o755)

@@ -50,6 +50,16 @@ static void test_keys(void **state)
 	DENY("[filter \"lfs\"]\n\tclean = x\n", "filter.lfs.clean");
 	DENY("[remote \"o\"]\n\tuploadpack = x\n", "remote.o.uploadpack");
 	DENY("[submodule \"s\"]\n\tupdate = !x\n", "submodule.s.update");
+	ALLOW("[submodule \"a/b.c\"]\n\tpath = a/b.c\n\turl = ../x.git\n\tshallow = true\n");
+	DENY("[submodule \"s\"]\n\tpath = ../s\n", "submodule.s.path");
+	DENY("[submodule \"s\"]\n\tpath = a//s\n", "submodule.s.path");
+	DENY("[submodule \"s\"]\n\tpath = a/.git/s\n", "submodule.s.path");
+	DENY("[submodule \"s\"]\n\tpath = /s\n", "submodule.s.path");
+	DENY("[submodule \"s\"]\n\tpath = -s\n", "submodule.s.path");
+	DENY("[submodule \"s\"]\n\tpath = \"s\r\"\n", "submodule.s.path");
+	DENY("[submodule \"s\"]\n\tpath\n", "submodule.s.path");
+	DENY("[submodule \"../s\"]\n\tpath = s\n", "submodule.../s.path");
+	DENY("[submodule \"\"]\n\tpath = s\n", "submodule..path");
 	DENY("[extensions]\n\tnoop = 1\n", "extensions.noop");
 	/* names are whole words of the list */
 	DENY("[user]\n\tnam = x\n", "user.nam");

@@ -432,6 +432,19 @@ static int ask_rename(const struct call *c, const struct place *from, const stru
 static int rename_guarded(struct call *c, struct place *from, struct place *to, unsigned flags)
 {
 	bool directory = may_hold_names(from);
+/* Directories that get a name of git's: see guard_may_be_git_dir(). */
+static bool becomes_git_dir(const struct place *from, const struct place *to, unsigned flags)
+{
+	_cleanup_fd_ int source = place_open(from), other = -1;
+
+	if (is_guarded(to) && !guard_may_be_git_dir(source, to->name))
+		return false;
+	if (!(flags & RENAME_EXCHANGE) || !is_guarded(from))
+		return true;
+	other = place_open(to);
+	return guard_may_be_git_dir(other, from->name);
+}
+
 	struct guard_answer why = { 0 };
 	char old_name[NAME_MAX + 2], new_name[NAME_MAX + 2], path[PLACE_TEXT_MAX];
 	int r;
@@ -455,6 +468,12 @@ static int rename_guarded(struct call *c, struct place *from, struct place *to, 
 	place_text(to, path);
 	if (directory && guard_was_there(c->b->guard, path) && call_is_tainted(c, from))
 		return -EXDEV;
+	if (directory && !becomes_git_dir(from, to, flags)) {
+		why = (struct guard_answer){ .reason = "it would become the .git of a directory "
+						       "unchecked" };
+		call_refuse(c, to, VIOLATION_RENAME, &why);
+		return -EACCES;
+	}
 	r = check_mounts(c, from, to, true);
 	if (r < 0)
 		return r;

@@ -175,7 +175,7 @@ static int parse(struct arena *a, const char *text, struct entries *ret)
 	return r;
 }
 
-enum check { CHECK_NONE, CHECK_URL, CHECK_WORKTREE };
+enum check { CHECK_NONE, CHECK_URL, CHECK_WORKTREE, CHECK_MODULE };
 
 /* "*" as the middle part stands for any subsection. */
 static const struct {
@@ -199,7 +199,8 @@ static const struct {
 	  CHECK_NONE },
 	{ "remote.*", " url pushurl ", CHECK_URL },
 	{ "remote", " pushdefault ", CHECK_URL },
-	{ "submodule.*", " active branch ignore fetchrecursesubmodules ", CHECK_NONE },
+	{ "submodule.*", " active branch ignore fetchrecursesubmodules shallow ", CHECK_NONE },
+	{ "submodule.*", " path ", CHECK_MODULE }, /* of .gitmodules */
 	{ "submodule.*", " url ", CHECK_URL },
 	{ "submodule", " active recurse fetchjobs ", CHECK_NONE },
 	{ "extensions", " worktreeconfig objectformat partialclone refstorage relativeworktrees ",
@@ -276,6 +277,37 @@ static bool worktree_harmless(struct arena *a, const char *value,
 	       !strstr(path + strlen(place->root), "/.");
 }
 
+/*
+ * A submodule's path, or its name, which is a path below .git/modules: inside, and not in a hidden
+ * directory. Control characters and options in them have made git run programs before.
+ */
+static bool module_path_harmless(const char *path, size_t len)
+{
+	const char *start = path;
+
+	if (len == 0 || *path == '/' || *path == '-')
+		return false;
+	for (const char *s = path; s <= path + len; s++) {
+		if (s < path + len && *s != '/') {
+			if ((unsigned char)*s < 0x20 || *s == 0x7f || *s == '\\')
+				return false;
+			continue;
+		}
+		if (s == start || *start == '.')
+			return false; /* empty, ".", "..", ".git" */
+		start = s + 1;
+	}
+	return true;
+}
+
+static bool module_harmless(const struct entry *e)
+{
+	const char *name = strchr(e->key, '.') + 1;
+
+	return e->value && module_path_harmless(e->value, strlen(e->value)) &&
+	       module_path_harmless(name, (size_t)(strrchr(e->key, '.') - name));
+}
+
 /* The name part is after the last dot, the section before the first; between: subsection. */
 static bool key_is(const char *key, const char *section, const char *names)
 {
@@ -307,6 +339,8 @@ static const char *judge(struct arena *a, const struct entry *e,
 			return "this URL makes git run a program";
 		if (harmless[i].check == CHECK_WORKTREE && !worktree_harmless(a, e->value, place))
 			return "makes git work in another directory";
+		if (harmless[i].check == CHECK_MODULE && !module_harmless(e))
+			return "a submodule outside the project, or in a hidden directory";
 		return NULL;
 	}
 	return "git may run programs because of this key";

@@ -386,6 +386,12 @@ static bool judged_by_content(const char *pattern)
 	return text_starts(pattern, ".git/") && strcmp(pattern, ".git/info/attributes") != 0;
 }
 
+/* Which submodules there are: a configuration of few keys, of which git runs nothing. */
+static bool is_modules_file(const char *name)
+{
+	return name_is(name, ".gitmodules");
+}
+
 static void ask_names(const struct guard *g, const struct guard_question *q, const char *path,
 		      struct guard_answer *ret)
 {
@@ -415,6 +421,11 @@ static void ask_names(const struct guard *g, const struct guard_question *q, con
 			}
 		}
 		ret->protected = name;
+		/* as git itself changes it: harmless keys go in */
+		if (q->op == GUARD_RENAME_TO && !q->directory && is_modules_file(q->name)) {
+			ret->way = GUARD_CONFIG;
+			continue;
+		}
 		deny(ret, name->reason);
 		return;
 	}
@@ -558,6 +569,11 @@ const char *guard_check_birth(const struct guard *g, const struct guard_question
 	if (!lacks(q->parent, "commondir") || !lacks(q->parent, "config.worktree"))
 		return "the directory would become a git directory, and holds other configuration";
 	return NULL;
+}
+
+bool guard_may_be_git_dir(int source, const char *name)
+{
+	return !name_is(name, ".git") || looks_like_git_dir(source);
 }
 
 bool guard_checks_config(const struct guard *g)

@@ -34,7 +34,8 @@ enum guard_op {
 /* How an allowed operation is to be carried out. */
 enum guard_way {
 	GUARD_PLAIN,
-	GUARD_CONFIG, /* rename onto a git configuration: checked and installed as our own copy */
+	GUARD_CONFIG, /* rename onto a git configuration: checked and installed as our own copy;
+		       * `protected` may be set: .gitmodules */
 	GUARD_COMMONDIR, /* a new worktree's commondir: we write it ourselves */
 	GUARD_BIRTH, /* this mkdir makes the parent a git directory: check it first */
 };
@@ -88,4 +89,9 @@ bool guard_made_here(const struct guard *g, int fd);
  * configuration is not looked at here: it is checked and replaced in one go (gitinstall.c).
  */
 const char *guard_check_birth(const struct guard *g, const struct guard_question *q);
+/*
+ * May this open directory get that name? Not .git, unless it is a git directory and has been
+ * guarded as one: what is half of one would come to life with `git init` outside.
+ */
+bool guard_may_be_git_dir(int source, const char *name);
 bool guard_checks_config(const struct guard *g);
