@@ -103,7 +103,7 @@ static void tell_unlogged(void *ctx, const struct error *e)
 	log_warn("the audit log cannot be written: %s; the run is not recorded", e->text);
 }
 
-static void tell_paths(const char *what, const struct report_entry *v, size_t n)
+static void tell_paths(const char *what, const struct report_entry *v, size_t n, bool why)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(BUF_MAX_TEXT);
 
@@ -113,6 +113,11 @@ static void tell_paths(const char *what, const struct report_entry *v, size_t n)
 	for (size_t i = 0; i < n && i < TOLD_MAX; i++) {
 		buf_puts(&b, i ? ", " : " ");
 		text_append_safe(&b, v[i].target);
+		if (why) {
+			buf_puts(&b, " (");
+			text_append_safe(&b, v[i].reason);
+			buf_putc(&b, ')');
+		}
 	}
 	if (n > TOLD_MAX)
 		buf_printf(&b, " and %zu more", n - TOLD_MAX);
@@ -126,8 +131,9 @@ static void tell_end(const struct report *r, unsigned told)
 		log_warn("and %u more things were denied (--report FILE lists them)",
 			 told - TOLD_MAX);
 	tell_paths("made or changed files that run later outside the sandbox", r->later,
-		   r->n_later);
-	tell_paths("removed protected names, which it cannot make again", r->removed, r->n_removed);
+		   r->n_later, true);
+	tell_paths("removed protected names, which it cannot make again", r->removed, r->n_removed,
+		   false);
 }
 
 static int write_report(struct report_file *f, const struct report *r, char *const *argv,

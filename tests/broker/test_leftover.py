@@ -25,6 +25,7 @@ LATER = {
     "in a directory that moved": ("mkdir d; echo x > d/Makefile; mv d e", {"e/Makefile": "make rules"}),
     "made and removed": ("echo x > Justfile; rm Justfile", {}),
     "installed packages": ("mkdir -p node_modules/a; echo '{}' > node_modules/a/package.json", {}),
+    "a pipe": ("mkfifo ff gone; rm gone", {"ff": "a pipe: a program that opens it waits"}),
     "only read": ("cat Makefile package-lock.json", {}),
     "new territory": ("mkdir -p n/.vscode; echo x > n/.vscode/tasks.json; echo x > n/.envrc",
                       {"n/.vscode/tasks.json": "an editor runs tasks and tools from it",

@@ -219,7 +219,11 @@ static int do_mknod(struct call *c, int dirfd, uint64_t address, mode_t mode, ui
 	if (why.way != GUARD_PLAIN)
 		return -EACCES;
 	call_adopt_umask(c);
-	return mknodat(p.parent, p.name, mode & (S_IFMT | 01777), (dev_t)dev) < 0 ? -errno : 0;
+	if (mknodat(p.parent, p.name, mode & (S_IFMT | 01777), (dev_t)dev) < 0)
+		return -errno;
+	if (S_ISFIFO(mode))
+		call_tell_later(c, &p, "a pipe: a program that opens it waits");
+	return 0;
 }
 
 static int do_symlink(struct call *c, uint64_t target, int dirfd, uint64_t address)
@@ -428,10 +432,6 @@ static int ask_rename(const struct call *c, const struct place *from, const stru
 	return r;
 }
 
-/* Both ends were resolved and at least one is guarded. */
-static int rename_guarded(struct call *c, struct place *from, struct place *to, unsigned flags)
-{
-	bool directory = may_hold_names(from);
 /* Directories that get a name of git's: see guard_may_be_git_dir(). */
 static bool becomes_git_dir(const struct place *from, const struct place *to, unsigned flags)
 {
@@ -445,6 +445,10 @@ static bool becomes_git_dir(const struct place *from, const struct place *to, un
 	return guard_may_be_git_dir(other, from->name);
 }
 
+/* Both ends were resolved and at least one is guarded. */
+static int rename_guarded(struct call *c, struct place *from, struct place *to, unsigned flags)
+{
+	bool directory = may_hold_names(from);
 	struct guard_answer why = { 0 };
 	char old_name[NAME_MAX + 2], new_name[NAME_MAX + 2], path[PLACE_TEXT_MAX];
 	int r;
@@ -464,16 +468,16 @@ static bool becomes_git_dir(const struct place *from, const struct place *to, un
 			call_refuse(c, to, VIOLATION_RENAME, &why);
 		return r;
 	}
-	/* such a directory must not take the place of an old one; name by name it is judged */
-	place_text(to, path);
-	if (directory && guard_was_there(c->b->guard, path) && call_is_tainted(c, from))
-		return -EXDEV;
 	if (directory && !becomes_git_dir(from, to, flags)) {
 		why = (struct guard_answer){ .reason = "it would become the .git of a directory "
 						       "unchecked" };
 		call_refuse(c, to, VIOLATION_RENAME, &why);
 		return -EACCES;
 	}
+	/* such a directory must not take the place of an old one; name by name it is judged */
+	place_text(to, path);
+	if (directory && guard_was_there(c->b->guard, path) && call_is_tainted(c, from))
+		return -EXDEV;
 	r = check_mounts(c, from, to, true);
 	if (r < 0)
 		return r;
