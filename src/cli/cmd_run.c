@@ -130,8 +130,8 @@ static void tell_end(const struct report *r, unsigned told)
 	if (told > TOLD_MAX)
 		log_warn("and %u more things were denied (--report FILE lists them)",
 			 told - TOLD_MAX);
-	tell_paths("made or changed files that run later outside the sandbox", r->later,
-		   r->n_later, true);
+	tell_paths("made or changed files that run later outside the sandbox", r->later, r->n_later,
+		   true);
 	tell_paths("removed protected names, which it cannot make again", r->removed, r->n_removed,
 		   false);
 }

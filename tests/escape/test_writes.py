@@ -601,9 +601,34 @@ def test_runs_later_is_said(box, path):
     assert path in r.err, r
 
 
+FILLS = {
+    "one file": "dd if=/dev/zero of=big bs=1M count=64 status=none",
+    "sparse": "truncate -s 1T big",
+    "many files": "for i in $(seq 64); do dd if=/dev/zero of=f$i bs=1M count=1 status=none || exit 1; done; sleep 1",
+    "private": "dd if=/dev/zero of=/tmp/big bs=1M count=64 status=none",
+    "inodes": "mkdir /tmp/ambit-inodes && cd /tmp/ambit-inodes && seq 20000 | xargs touch",
+}
+
+
+@pytest.mark.parametrize("how", FILLS)
+def test_disk_is_not_filled(box, how):
+    """With --disk, a command neither fills the disk nor uses up its inodes, and hears why."""
+    r = box.sh(FILLS[how], options=["--disk", "16m"])
+    assert r.code != 0, str(r)
+    left = [p.stat() for p in box.ws.iterdir()]
+    assert sum(s.st_blocks for s in left) * 512 < 48 << 20 and sum(s.st_size for s in left) < 48 << 20
+    assert "limit disk 16m reached" in r.err or "No space left" in r.err, str(r)
+    box.host("/bin/sh", "-c", "rm -f big f*").ok()
+    # the control run; of private places without the limit, not of the machine's own
+    control = box.sh(FILLS[how]) if "/tmp" in FILLS[how] else box.host("/bin/sh", "-c", FILLS[how])
+    control.ok()
+    box.host("/bin/sh", "-c", "rm -f big f*").ok()
+
+
 def test_fifo_and_device(box):
     """No device nodes; a fifo may be made, but ambit's own start must not hang on one."""
-    box.run("mkfifo", "README.md").ok()
+    r = box.run("mkfifo", "README.md").ok()
+    assert f"{box.ws}/README.md (a pipe" in r.err, str(r)
     r = box.run("sh", "-c", "mkfifo .env .bashrc; true", options=["--allow-write", "README.md"])
     assert r.seconds < 5
     for name in (".ambit.json", ".env", ".gitconfig"):
