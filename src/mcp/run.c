@@ -56,20 +56,20 @@ int run_stage(struct server *s, struct run *run, const char **ret, struct error 
 /* --- the policy of one run --------------------------------------------------------------- */
 
 /* What could be written can still be read. */
-static void take_writing(struct run *run)
+static void take_writing(struct policy *p)
 {
-	struct path_rules *rules = &run->policy.fs.rules;
+	struct path_rules *rules = &p->fs.rules;
 
 	for (size_t i = 0; i < rules->n; i++) {
 		if (rules->v[i].access == ACCESS_WRITE && rules->v[i].verdict == VERDICT_ALLOW)
 			rules->v[i].access = ACCESS_READ;
 	}
-	run->policy.fs.tmp = TMP_PRIVATE;
+	p->fs.tmp = TMP_PRIVATE;
 }
 
-static void take_network(struct run *run)
+static void take_network(struct policy *p)
 {
-	struct policy_network *n = &run->policy.network;
+	struct policy_network *n = &p->network;
 
 	n->mode = NETWORK_NONE;
 	n->allowed = (struct host_rules){ 0 };
@@ -78,10 +78,10 @@ static void take_network(struct run *run)
 	n->allow_all_unix_sockets = false;
 }
 
-static void set_variables(struct run *run, const struct run_spec *spec)
+static void set_variables(struct arena *a, const struct run_spec *spec, struct policy *p)
 {
-	struct env_settings *set = &run->policy.env.set;
-	struct env_setting *v = arena_array(run->work, set->n + spec->n_env, sizeof(*v));
+	struct env_settings *set = &p->env.set;
+	struct env_setting *v = arena_array(a, set->n + spec->n_env, sizeof(*v));
 
 	if (set->n)
 		memcpy(v, set->v, set->n * sizeof(*v));
@@ -89,8 +89,8 @@ static void set_variables(struct run *run, const struct run_spec *spec)
 		const char *eq = strchr(spec->env[i], '=');
 
 		v[set->n + i] = (struct env_setting){
-			.name = arena_strndup(run->work, spec->env[i], (size_t)(eq - spec->env[i])),
-			.value = arena_strdup(run->work, eq + 1),
+			.name = arena_strndup(a, spec->env[i], (size_t)(eq - spec->env[i])),
+			.value = arena_strdup(a, eq + 1),
 			.origin = { .layer = LAYER_OPTION, .name = "env" },
 		};
 	}
@@ -98,20 +98,19 @@ static void set_variables(struct run *run, const struct run_spec *spec)
 	set->n += spec->n_env;
 }
 
-static void narrow(const struct server *s, struct run *run, const struct run_spec *spec)
+void run_policy(const struct server *s, struct arena *a, const struct run_spec *spec,
+		struct policy *ret)
 {
-	run->policy = *s->req->policy;
-	policy_look_again(s->req->policy, run->work, &path_host_view, &run->policy.fs.rules);
-	run->policy.cwd = arena_strdup(run->work, spec->cwd);
+	*ret = *s->req->policy;
+	policy_look_again(s->req->policy, a, &path_host_view, &ret->fs.rules);
+	ret->cwd = arena_strdup(a, spec->cwd);
 	if (spec->no_network)
-		take_network(run);
+		take_network(ret);
 	if (spec->read_only)
-		take_writing(run);
+		take_writing(ret);
 	if (spec->n_env)
-		set_variables(run, spec);
-	run->output_limit =
-		run->policy.limits.output ? run->policy.limits.output : RUN_OUTPUT_DEFAULT;
-	run->policy.limits.output = 0; /* held here, where the output is */
+		set_variables(a, spec, ret);
+	ret->limits.output = 0; /* held here, where the output is */
 }
 
 /* --- starting --------------------------------------------------------------------------- */
@@ -151,12 +150,24 @@ static int open_pipes(struct run *run, int ret_far[2], struct error *e)
 	return 0;
 }
 
-static void take_note(void *ctx, const char *text)
+void run_take_note(void *server, const char *text)
 {
-	server_note(ctx, text);
+	server_note(server, text);
 }
 
-static const struct session_hooks hooks = { .note = take_note };
+static const struct session_hooks hooks = { .note = run_take_note };
+
+void run_request(struct server *s, struct session_request *ret)
+{
+	ret->environ_in = s->req->environ_in;
+	ret->audit = s->req->audit;
+	ret->proxy_program = s->req->proxy_program;
+	ret->egress = s->egress;
+	ret->report_reads = s->req->report_reads;
+	ret->calls_soon = true; /* a shell opens its terminal, an interpreter its cache */
+	ret->mask = s->command_mask;
+	ret->ctx = s;
+}
 
 static int start_confined(struct server *s, struct run *run, const struct run_spec *spec,
 			  const int stdio[3], struct error *e)
@@ -164,22 +175,19 @@ static int start_confined(struct server *s, struct run *run, const struct run_sp
 	struct session_request req = {
 		.policy = &run->policy,
 		.argv = spec->argv,
-		.environ_in = s->req->environ_in,
 		.report = &run->report,
-		.audit = s->req->audit,
-		.proxy_program = s->req->proxy_program,
-		.egress = s->egress,
-		.report_reads = s->req->report_reads,
-		.calls_soon = true, /* a shell opens its terminal, an interpreter its cache */
 		.files = spec->files,
 		.n_files = spec->n_files,
 		.stdio = { stdio[0], stdio[1], stdio[2] },
 		.tty = -1,
-		.mask = s->command_mask,
 		.hooks = &hooks,
-		.ctx = s,
 	};
 
+	run_request(s, &req);
+	/* what asks for less, or has something put into it, is made for the call */
+	if (run->sandboxed && !spec->no_network && !spec->read_only && !spec->n_files &&
+	    ready_take(s, run, &req))
+		return 0;
 	return run->sandboxed ? session_start(&req, &run->session, e)
 			      : unboxed_start(&run->unboxed, &req, e);
 }
@@ -202,7 +210,9 @@ void run_start(struct server *s, struct run *run, const struct run_spec *spec)
 	run->started_ms = server_now_ms();
 	if (spec->timeout_ms)
 		run->deadline_ms = run->started_ms + spec->timeout_ms;
-	narrow(s, run, spec);
+	run_policy(s, run->work, spec, &run->policy);
+	run->output_limit =
+		s->req->policy->limits.output ? s->req->policy->limits.output : RUN_OUTPUT_DEFAULT;
 	r = open_pipes(run, far, &run->failure);
 	far_out = far[0];
 	far_err = far[1];
@@ -311,17 +321,23 @@ static void remember_remains(struct server *s, pid_t pid)
 	(void)waitpid(pid, NULL, 0); /* as many as can be at a time are leaving: wait for one */
 }
 
-/* What the session had open, and what its plan was made of; after the answer was sent. */
-static void release(struct server *s, struct run *run)
+void run_free_session(struct server *s, struct session *session)
 {
 	pid_t remains[SESSION_REMAINS_MAX_] = { 0 };
 
-	session_free(TAKE_PTR(run->session), s ? remains : NULL);
+	session_free(session, s ? remains : NULL);
 	for (size_t i = 0; i < ARRAY_LEN(remains); i++) {
 		if (remains[i] > 0)
 			remember_remains(s, remains[i]);
 	}
+}
+
+/* What the session had open, and what its plan was made of; after the answer was sent. */
+static void release(struct server *s, struct run *run)
+{
+	run_free_session(s, TAKE_PTR(run->session));
 	arena_free(TAKE_PTR(run->work));
+	arena_free(TAKE_PTR(run->kept));
 }
 
 void runs_tidy(struct server *s)

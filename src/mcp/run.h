@@ -37,6 +37,7 @@ struct run {
 	char id[RUN_ID_MAX];
 	struct arena *a; /* what is kept */
 	struct arena *work; /* what is needed while it runs */
+	struct arena *kept; /* the same, of a sandbox that stood ready; NULL = it did not */
 	const char *label, *language;
 	const char *code; /* until it has ended; NULL = none */
 	bool job; /* nobody waits for it */
@@ -82,6 +83,14 @@ struct run *run_new(struct server *s);
  * below /run/ambit.
  */
 int run_stage(struct server *s, struct run *run, const char **ret, struct error *e) NODISCARD;
+/* The server's policy as the files are now, narrowed; all that is new is in `a`. */
+void run_policy(const struct server *s, struct arena *a, const struct run_spec *spec,
+		struct policy *ret);
+/* What all requests have in common. */
+void run_request(struct server *s, struct session_request *ret);
+void run_take_note(void *server, const char *text);
+/* With NULL for the server, everything is waited for. */
+void run_free_session(struct server *s, struct session *session);
 /* Failing, it is RUN_ENDED with the reason in `failure`. */
 void run_start(struct server *s, struct run *run, const struct run_spec *spec);
 /* Up to RUN_FDS descriptors to poll, which stay there until run_step(); how many. */

@@ -31,7 +31,8 @@
 #define FLUSH_MS 500
 #define ANSWER_MS 2000
 #define EXIT_SET_UP 125
-#define FIXED_FDS 3
+#define READY_AT 3
+#define FIXED_FDS (READY_AT + READY_FDS)
 
 uint64_t server_now_ms(void)
 {
@@ -202,6 +203,7 @@ static size_t gather(struct server *s, struct loop *l)
 				 .events = POLLIN };
 	l->fds[2] = (struct pollfd){ .fd = s->req->out,
 				     .events = frame_waiting(&s->out) ? POLLOUT : 0 };
+	ready_poll(s, l->fds + READY_AT);
 	for (struct run *run = s->runs; run; run = run->next)
 		n += run_poll(run, l->fds + n);
 	return n;
@@ -210,7 +212,7 @@ static size_t gather(struct server *s, struct loop *l)
 static int wait_ms(const struct server *s, const struct loop *l)
 {
 	uint64_t now = server_now_ms();
-	int wait = calls_wait_ms(s, now);
+	int wait = least(calls_wait_ms(s, now), ready_wait_ms(s, now));
 
 	for (size_t i = 0; i < ARRAY_LEN(s->remains); i++) {
 		if (s->remains[i] > 0)
@@ -283,6 +285,8 @@ static void turn(struct server *s, struct loop *l)
 	else if (frame_waiting(&s->out) && frame_write(&s->out, s->req->out) < 0)
 		l->leave = true;
 	runs_tidy(s);
+	if (!l->end_ms && !l->leave)
+		ready_step(s, l->fds + READY_AT, server_now_ms());
 	if (l->end_ms && (!s->calls || server_now_ms() >= l->end_ms) && !s->lists)
 		l->leave = true;
 }
@@ -309,6 +313,7 @@ static void end_all(struct server *s)
 	server_answer_waiting(s);
 	server_end_subscriptions(s);
 	flush(s);
+	ready_drop(s);
 	while (s->runs) {
 		struct run *run = s->runs;
 

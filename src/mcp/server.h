@@ -8,6 +8,7 @@
  *   result.c     what a call returns, as text and as data; result_schema.c: its schemas
  *   resources.c  outputs that were too long, by URI
  *   run.c        one program and its output
+ *   ready.c      a sandbox for the next one
  */
 #pragma once
 
@@ -89,6 +90,17 @@ struct call {
 	const char *refused; /* why nothing was run; NULL = it was */
 };
 
+/* A sandbox for a call that has not come yet. */
+struct ready {
+	struct session *session; /* NULL = there is none */
+	struct arena *work; /* its policy */
+	uint64_t until_ms;
+	bool wanted; /* there was a call that could have used one */
+	bool off; /* none can be made here */
+	unsigned stale; /* that could not be used, in a row */
+	uint64_t pause_ms; /* none is made until then */
+};
+
 struct server {
 	const struct mcp_serve *req;
 	struct arena *a;
@@ -106,6 +118,7 @@ struct server {
 	const char *notes[SERVER_NOTES_MAX]; /* what the sandbox does not hold here */
 	size_t n_notes;
 	struct egress *egress; /* one proxy for all; NULL = none is needed */
+	struct ready ready;
 	struct run *runs;
 	uint64_t last_run;
 	struct call *calls; /* oldest first */
@@ -123,6 +136,16 @@ size_t server_jobs(const struct server *s);
 bool server_is_ready(const struct server *s);
 /* Something about the sandbox that the user should hear of, once. */
 void server_note(struct server *s, const char *text);
+
+/* ready.c */
+/* Throw it away when it is too old or lost; make another when nobody waits for an answer. */
+#define READY_FDS 2
+void ready_poll(const struct server *s, struct pollfd ret[READY_FDS]);
+void ready_step(struct server *s, const struct pollfd polled[READY_FDS], uint64_t now);
+int ready_wait_ms(const struct server *s, uint64_t now);
+/* True: the run has it, and its command runs. */
+bool ready_take(struct server *s, struct run *run, const struct session_request *req);
+void ready_drop(struct server *s);
 
 /* methods.c */
 /* One line of the client: one message, or an array of them. */

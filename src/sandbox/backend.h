@@ -53,6 +53,11 @@ struct sandbox_command {
 	bool own_terminal; /* it is of no session yet: a session of the sandbox's own gets it */
 	const struct sandbox_limits *limits; /* NULL = none */
 	/*
+	 * The command comes later (native_send_command()): argv, stdio and the terminal are not
+	 * there, and no other descriptor of the caller's stays open meanwhile. Native only.
+	 */
+	bool later;
+	/*
 	 * Answers notified calls, in a process of the backend's own, until `until` (a pidfd) is
 	 * readable. For backends that hand out no namespaces to join; the others send the
 	 * listener to whoever holds the child. Keeps of the caller's descriptors what it needs.

@@ -198,5 +198,8 @@ int plan_prepare(const struct policy *p, struct error *e) NODISCARD;
 /* Is there anything to create? */
 bool plan_must_prepare(const struct policy *p);
 
+/* True when both make the same sandbox; where the command starts, and its environment, may differ. */
+bool plan_same_sandbox(const struct plan *a, const struct plan *b);
+
 void plan_print(const struct plan *plan, struct buf *out);
 void plan_print_json(const struct plan *plan, struct buf *out);

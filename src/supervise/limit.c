@@ -299,6 +299,13 @@ int limits_start(struct limits *l, const struct plan *plan, const struct sandbox
 	return 0;
 }
 
+void limits_restart(struct limits *l)
+{
+	if (l->sampling)
+		plan_next(l, 0, 0, 0);
+	plan_group_look(l);
+}
+
 int limits_take(struct limits *l, int *fds)
 {
 	struct usage u = { 0 };

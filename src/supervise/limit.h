@@ -69,6 +69,8 @@ const struct sandbox_limits *limits_inside(const struct limits *l);
 /* Right after the child was started: it waits for this. */
 int limits_start(struct limits *l, const struct plan *plan, const struct sandbox_child *child,
 		 struct error *e) NODISCARD;
+/* The command comes only now, to a sandbox that stood ready for it. */
+void limits_restart(struct limits *l);
 /* The descriptors from inside (enum native_usage); those that are kept become -1. 0 or -errno. */
 int limits_take(struct limits *l, int *fds) NODISCARD;
 /* One of several private file systems, before the others; it is kept. 0 or -errno. */

@@ -202,6 +202,8 @@ static int take_broker(struct session *s, int *fds)
 
 	if (fds[NATIVE_USER_NS] < 0 || fds[NATIVE_MOUNT_NS] < 0)
 		return error_set(&s->failure, EMFILE, "too many open files");
+	if (s->standby)
+		standby_take_root(s, TAKE_FD(fds[NATIVE_ROOT]));
 	s->listener = TAKE_FD(fds[NATIVE_LISTENER]);
 	s->user_ns = TAKE_FD(fds[NATIVE_USER_NS]);
 	s->mount_ns = TAKE_FD(fds[NATIVE_MOUNT_NS]);
@@ -284,7 +286,8 @@ static void watch_early_end(struct session *s)
 
 static void take_violation(struct session *s, const struct violation *v)
 {
-	const struct report_entry *entry = report_add(s->req.report, s->req.policy, s->command, v);
+	const struct report_entry *entry =
+		s->standby ? NULL : report_add(s->req.report, s->req.policy, s->command, v);
 
 	if (!entry || v->kind >= VIOLATION_LATER)
 		return;
@@ -351,6 +354,8 @@ void session_on_egress(void *ctx, const struct egress_record *r)
 	_cleanup_buf_ struct buf notice = BUF_INIT(BUF_MAX_TEXT);
 	struct violation v;
 
+	if (s->standby)
+		return; /* nothing runs in it that this could be about */
 	switch (r->kind) {
 	case EGRESS_FAILED:
 	case EGRESS_CONNECT:
@@ -559,7 +564,7 @@ bool session_step(struct session *s)
 	bool gone = false;
 
 	act_on_time(s);
-	if (limits_wait_ms(s->limits) == 0)
+	if (!s->standby && limits_wait_ms(s->limits) == 0)
 		act_on_limits(s);
 	for (int i = 0; i < n; i++) {
 		enum source which = events[i].data.u32;
@@ -584,7 +589,10 @@ bool session_step(struct session *s)
 			on_first_call(s, events[i].events);
 			break;
 		case SOURCE_LIMITS:
-			act_on_limits(s);
+			if (s->standby)
+				fail(s); /* nothing of it is worth a limit */
+			else
+				act_on_limits(s);
 			break;
 		case SOURCE_INIT:
 			gone = true;
@@ -592,6 +600,11 @@ bool session_step(struct session *s)
 		case SOURCE_MAX_:
 			break;
 		}
+	}
+	if (s->standby && (gone || s->ended)) {
+		s->failed = true; /* before it had a command */
+		unwatch(s, SOURCE_INIT);
+		return true;
 	}
 	if ((gone || s->alone) && !s->over_ms)
 		hear_the_rest(s);
@@ -649,6 +662,7 @@ void session_free(struct session *s, pid_t ret_remains[SESSION_REMAINS_MAX_])
 			session_kill(s);
 		wait_for_init(s);
 	}
+	standby_end(s);
 	if (s->plan && s->plan->bare && s->child.init > 0)
 		landlock_remove_private(s->plan); /* init was killed, and its keeper: by a limit */
 	egress_detach(&s->user);
@@ -677,10 +691,9 @@ void session_free(struct session *s, pid_t ret_remains[SESSION_REMAINS_MAX_])
 	}
 }
 
-int session_start(const struct session_request *req, struct session **ret, struct error *e)
+struct session *session_new(const struct session_request *req)
 {
 	struct session *s = malloc(sizeof(*s));
-	int r;
 
 	if (!s)
 		abort();
@@ -697,7 +710,14 @@ int session_start(const struct session_request *req, struct session **ret, struc
 	for (size_t i = 0; i < SOURCE_MAX_; i++)
 		s->sources[i] = -1;
 	journal_init(&s->journal, req->audit);
-	r = session_launch(s, e);
+	return s;
+}
+
+int session_start(const struct session_request *req, struct session **ret, struct error *e)
+{
+	struct session *s = session_new(req);
+	int r = session_launch(s, e);
+
 	if (r < 0) {
 		if (!s->logged)
 			session_log_start(s);

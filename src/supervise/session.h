@@ -10,6 +10,11 @@
  *   session_end()    what became of it; kills it if it still runs
  *   session_free()   and closes what was open for it
  *
+ * One that is asked for often can be set up before its command is known:
+ *
+ *   session_stand_by()  everything but the command
+ *   session_take()      gives it the command, if the policy would still make the same sandbox
+ *
  * A session touches nothing of its process: no signal handler, no terminal, no printing.
  */
 #pragma once
@@ -106,6 +111,23 @@ struct run_result {
 /* Everything the request points to is used until session_free(). */
 int session_start(const struct session_request *req, struct session **ret, struct error *e)
 	NODISCARD;
+/*
+ * A sandbox that waits for its command, by the native backend only (-ENOTSUP: not for this policy, or
+ * not here). argv, report, files and stdio of the request are left empty.
+ */
+int session_stand_by(const struct session_request *req, struct session **ret, struct error *e)
+	NODISCARD;
+/* POLLPRI on this: it cannot be used any more, since mounts of the host have changed. */
+int session_watched(const struct session *s);
+/* It has failed, or somebody has ended it. */
+bool session_is_lost(const struct session *s);
+/*
+ * From now on it is the session of this request, and its policy is the one that is used. The policy
+ * must have been looked at again (policy_look_again()): everything that the sandbox was made from is
+ * compared with how it is now, down to each mount inside. -ESTALE: something has changed; -E2BIG,
+ * -EAGAIN: it cannot take this command, or is not there in time. Then nothing has happened.
+ */
+int session_take(struct session *s, const struct session_request *req) NODISCARD;
 int session_fd(const struct session *s);
 int session_wait_ms(const struct session *s);
 bool session_step(struct session *s);

@@ -53,6 +53,7 @@ struct session {
 	int limit; /* enum limit that was reached first, -1 = none */
 	bool frozen; /* everything inside is stopped */
 	int frozen_by; /* what stopped the command before that */
+	struct standby *standby; /* of a sandbox that waits for its command; NULL = it has one */
 };
 
 int session_watch(struct session *s, enum source which, int fd) NODISCARD;
@@ -64,3 +65,15 @@ void session_log_start(struct session *s);
 
 /* session_start.c: everything up to the command's start. */
 int session_launch(struct session *s, struct error *e) NODISCARD;
+/* Chooses a backend and compiles for it; `refused`: what the first choice said when it was tried. */
+int session_prepare(struct session *s, const struct error *refused, struct error *e) NODISCARD;
+/* Once the command is known: what is not enforced, what it is called; then what is logged. */
+void session_note_lost(const struct session *s);
+void session_name_command(struct session *s);
+void session_tell_start(struct session *s);
+struct session *session_new(const struct session_request *req);
+
+/* session_standby.c */
+int standby_begin(struct session *s, struct error *e) NODISCARD;
+void standby_take_root(struct session *s, int fd);
+void standby_end(struct session *s);

@@ -62,8 +62,7 @@ static int compile(struct session *s, struct plan_facts *facts, struct error *e)
 	return r < 0 ? r : b->compile(s->a, p, facts, &path_host_view, &s->plan, e);
 }
 
-/* Choose a backend and compile for it; `refused`: what the first choice said when it was tried. */
-static int prepare(struct session *s, const struct error *refused, struct error *e)
+int session_prepare(struct session *s, const struct error *refused, struct error *e)
 {
 	struct plan_facts facts;
 	int r;
@@ -73,7 +72,7 @@ static int prepare(struct session *s, const struct error *refused, struct error 
 	facts.files = s->req.files;
 	facts.n_files = s->req.n_files;
 	/* a terminal that the command gets nothing of is not shown to it either */
-	if (s->req.stdio[0] >= 0 && s->req.stdio[1] >= 0 && s->req.stdio[2] >= 0)
+	if (s->standby || (s->req.stdio[0] >= 0 && s->req.stdio[1] >= 0 && s->req.stdio[2] >= 0))
 		facts.tty = NULL;
 	if (s->req.own_terminal)
 		facts.tty = s->req.own_terminal;
@@ -146,7 +145,7 @@ static void tell_notes(const struct session *s, const struct text_rules *notes)
 		tell_note(s, notes->v[i].text);
 }
 
-static void note_lost(const struct session *s)
+void session_note_lost(const struct session *s)
 {
 	struct report *r = s->req.report;
 
@@ -240,15 +239,17 @@ static int start_child(struct session *s, struct error *e)
 						  s->req.stdio[2] },
 				       .tty = s->req.tty,
 				       .own_terminal = s->req.own_terminal != NULL,
-				       .limits = s->limits ? limits_inside(s->limits) : NULL };
+				       .limits = s->limits ? limits_inside(s->limits) : NULL,
+				       .later = s->standby != NULL };
 	struct broker_setup setup;
 	int r;
 
-	/* what is not enforced is said before anything runs */
-	note_lost(s);
-	r = map_argv(s, &cmd.argv, e);
-	if (r < 0)
-		return r;
+	if (!s->standby) {
+		session_note_lost(s); /* what is not enforced is said before anything runs */
+		r = map_argv(s, &cmd.argv, e);
+		if (r < 0)
+			return r;
+	}
 	if (!s->plan->bare || !s->plan->broker)
 		return s->chosen.backend->start(s->plan, &cmd, &s->child, e);
 	r = session_fill_setup(s, &setup, e);
@@ -268,9 +269,9 @@ static int start_again(struct session *s, struct error *e)
 	const struct error refused = *e;
 	int r;
 
-	if (s->req.policy->backend != BACKEND_AUTO || s->child.pid > 0)
+	if (s->req.policy->backend != BACKEND_AUTO || s->child.pid > 0 || s->standby)
 		return -refused.code;
-	r = prepare(s, &refused, e);
+	r = session_prepare(s, &refused, e);
 	if (r == 0) /* chosen for another backend; there is no guard yet */
 		(void)limits_free(TAKE_PTR(s->limits));
 	if (r == 0)
@@ -278,38 +279,47 @@ static int start_again(struct session *s, struct error *e)
 	return r < 0 ? r : start_child(s, e);
 }
 
+/* What it is called, and what the user should know before it starts. */
+void session_name_command(struct session *s)
+{
+	s->command = join_words(s->a, s->req.argv);
+	if (s->limits && limits_note(s->limits))
+		tell_note(s, limits_note(s->limits));
+}
+
+void session_tell_start(struct session *s)
+{
+	tell_chosen(s);
+	session_log_start(s);
+	if (s->req.policy->limits.timeout_ms)
+		s->deadline_ms = s->started_ms + s->req.policy->limits.timeout_ms;
+}
+
 int session_launch(struct session *s, struct error *e)
 {
 	int r;
 
 	s->started_ms = sys_now_ms();
-	r = prepare(s, NULL, e);
+	r = session_prepare(s, NULL, e);
+	if (r == 0 && s->standby)
+		r = standby_begin(s, e);
 	if (r < 0)
 		return r;
-	s->command = join_words(s->a, s->req.argv);
 	s->events = epoll_create1(EPOLL_CLOEXEC);
 	if (s->events < 0)
 		return error_set(e, errno, "cannot make an epoll descriptor: %s", strerror(errno));
 	r = prepare_outside(s, e);
 	if (r < 0)
 		return r;
-	if (s->limits && limits_note(s->limits))
-		tell_note(s, limits_note(s->limits));
+	if (!s->standby)
+		session_name_command(s);
 	r = start_child(s, e);
 	if (r < 0)
 		r = start_again(s, e);
 	/* while the child sets itself up, so that it costs the command nothing */
 	if (r == 0 && s->limits)
 		r = limits_start(s->limits, s->plan, &s->child, e);
-	if (r == 0)
-		tell_chosen(s);
-	if (r == 0)
-		session_log_start(s);
-	if (r == 0)
-		r = start_watching(s, e);
-	if (s->req.policy->limits.timeout_ms)
-		s->deadline_ms = s->started_ms + s->req.policy->limits.timeout_ms;
-	return r;
+	if (r == 0 && !s->standby)
+		session_tell_start(s);
+	return r == 0 ? start_watching(s, e) : r;
 }
-
-/* The id of a child that is about to end, or 0. */

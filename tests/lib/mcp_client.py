@@ -134,6 +134,8 @@ class Server:
         if self.process.poll() is None:
             self.process.kill()
         self.process.wait()
+        for t in self.threads:  # a number that is closed under their hands may be another file's
+            t.join(5)
         for f in (self.process.stdin, self.process.stdout, self.process.stderr):
             try:
                 f.close()

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The last steps of the command's own process: terminal, Landlock, seccomp,
- * exec. From the filter on, nothing but exec is called.
+ * exec. From the filter on, nothing but exec is called; where the command is told later, it is
+ * waited for in between.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -75,27 +76,37 @@ static void keep_two(int *errors, int *listener)
 }
 
 /* What the broker needs. Opened before the filter, which might ask the broker. */
-static int open_namespaces(const struct plan *plan, int *fds, struct error *e)
+static int open_namespaces(const struct plan *plan, bool later, int *fds, struct error *e)
 {
-	static const char *const paths[NATIVE_DESCRIPTOR_MAX_] = {
-		[NATIVE_USER_NS] = "/proc/self/ns/user",
-		[NATIVE_MOUNT_NS] = "/proc/self/ns/mnt",
+	static const struct {
+		const char *path;
+		int flags;
+	} files[NATIVE_DESCRIPTOR_MAX_] = {
+		[NATIVE_USER_NS] = { "/proc/self/ns/user", O_RDONLY },
+		[NATIVE_MOUNT_NS] = { "/proc/self/ns/mnt", O_RDONLY },
+		[NATIVE_ROOT] = { "/", O_PATH | O_DIRECTORY },
 	};
 
 	for (size_t i = 0; i < NATIVE_DESCRIPTOR_MAX_; i++) {
-		bool needed = paths[i] && !plan->bare;
+		const char *path = files[i].path;
+		bool needed = path && !plan->bare && (i != NATIVE_ROOT || later);
 
-		fds[i] = needed ? open(paths[i], O_RDONLY | O_CLOEXEC) : -1;
+		fds[i] = needed ? open(path, files[i].flags | O_CLOEXEC) : -1;
 		if (needed && fds[i] < 0)
-			return error_set(e, errno, "cannot open %s: %s", paths[i], strerror(errno));
+			return error_set(e, errno, "cannot open %s: %s", path, strerror(errno));
 	}
 	return 0;
 }
 
-static int hand_over(const struct plan *plan, int sock, const int *fds, struct error *e)
+static int hand_over(int sock, const int *fds, struct error *e)
 {
 	const char word = 0;
-	int r = fd_send_many(sock, &word, 1, fds, plan->bare ? 1 : NATIVE_DESCRIPTOR_MAX_);
+	size_t n = 0;
+	int r;
+
+	while (n < NATIVE_DESCRIPTOR_MAX_ && fds[n] >= 0)
+		n++;
+	r = fd_send_many(sock, &word, 1, fds, n);
 
 	for (size_t i = 0; i < NATIVE_DESCRIPTOR_MAX_; i++)
 		fd_close(fds[i]);
@@ -124,7 +135,7 @@ static int load_filter(const struct plan *plan, const struct sandbox_command *cm
 	n = seccomp_build(seccomp_native_arch(), &options, filter, SECCOMP_FILTER_MAX, e);
 	if (n < 0)
 		return n;
-	r = notify ? open_namespaces(plan, fds, e) : 0;
+	r = notify ? open_namespaces(plan, cmd->later, fds, e) : 0;
 	if (r < 0)
 		return r;
 	/* WAIT_KILLABLE_RECV: a signal must not restart a call that was performed */
@@ -142,7 +153,18 @@ static int load_filter(const struct plan *plan, const struct sandbox_command *cm
 	if (!notify)
 		return 0;
 	fds[NATIVE_LISTENER] = r;
-	return hand_over(plan, sock, fds, e);
+	return hand_over(sock, fds, e);
+}
+
+/* The command is told now. */
+static void exec_later(int errors, struct error *e)
+{
+	char **argv, **env;
+
+	if (native_take_command(errors, &argv, &env, e) == 0) {
+		close_doors();
+		(void)sandbox_exec(argv, env, e);
+	}
 }
 
 _Noreturn void native_exec(const struct plan *plan, const struct sandbox_command *cmd, int errors,
@@ -165,7 +187,9 @@ _Noreturn void native_exec(const struct plan *plan, const struct sandbox_command
 		r = plan->bare ? landlock_enter_command(plan, &e) : native_landlock(plan, &e);
 	if (r == 0)
 		r = load_filter(plan, cmd, listener, &e);
-	if (r == 0)
+	if (r == 0 && cmd->later)
+		exec_later(errors, &e);
+	else if (r == 0)
 		(void)sandbox_exec(cmd->argv, plan->env, &e);
 	(void)!send(errors, &e, sizeof(e), MSG_NOSIGNAL);
 	_exit(e.exit_code ? e.exit_code : 125);

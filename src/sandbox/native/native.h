@@ -60,6 +60,7 @@ enum native_descriptor {
 	NATIVE_LISTENER, /* of the system call filter */
 	NATIVE_USER_NS,
 	NATIVE_MOUNT_NS,
+	NATIVE_ROOT, /* "/" as it is inside, O_PATH; only while the command is still to come */
 	NATIVE_DESCRIPTOR_MAX_,
 };
 
@@ -105,6 +106,21 @@ int native_init(const struct plan *plan, const struct sandbox_command *cmd,
 		const struct init_sockets *sockets, mode_t mask, struct error *e);
 _Noreturn void native_exec(const struct plan *plan, const struct sandbox_command *cmd, int errors,
 			   int listener, mode_t mask);
+
+/*
+ * A sandbox that stands ready: everything is set up, the filter loaded, and the process that will
+ * be the command waits for it on the errors socket.
+ */
+#define NATIVE_COMMAND_MAX ((size_t)64 << 10) /* bytes of all words together */
+struct native_command {
+	const char *cwd;
+	char *const *argv, *const *env;
+	int stdio[3];
+};
+/* To it, once. -E2BIG when it is too long to be told this way: nothing was sent. */
+int native_send_command(int errors, const struct native_command *c) NODISCARD;
+/* In it, once: waits, takes stdio and working directory, gives the words. */
+int native_take_command(int errors, char ***ret_argv, char ***ret_env, struct error *e) NODISCARD;
 
 /* What the probe tries. */
 enum native_step {

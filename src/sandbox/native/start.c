@@ -64,6 +64,28 @@ static int set_up(const struct plan *plan, const struct sandbox_limits *limits, 
 	return r == 0 ? native_settle(plan, limits, control, errors, e) : r;
 }
 
+/*
+ * Who waits for its command may do so for a while, in which nothing of the caller's must be held
+ * open: another sandbox's sockets, say, whose end would not be noticed.
+ */
+static int close_all_but(int *control, int *errors, struct error *e)
+{
+	_cleanup_fd_ int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	int a = fcntl(*control, F_DUPFD_CLOEXEC, 5), b = fcntl(*errors, F_DUPFD_CLOEXEC, 5);
+	int r = null < 0 || a < 0 || b < 0 ? -errno : 0;
+
+	for (int fd = 0; fd <= 2 && r == 0; fd++)
+		r = dup2(null, fd) < 0 ? -errno : 0;
+	if (r == 0 && (dup3(a, 3, O_CLOEXEC) < 0 || dup3(b, 4, O_CLOEXEC) < 0))
+		r = -errno;
+	if (r == 0)
+		r = sys_close_range(5, ~0u, 0);
+	*control = 3;
+	*errors = 4;
+	null = -1; /* closed, or over 4 and so gone */
+	return r < 0 ? error_set(e, -r, "cannot close inherited files: %s", strerror(-r)) : 0;
+}
+
 static _Noreturn void child_main(const struct plan *plan, const struct sandbox_command *cmd,
 				 int control, int errors)
 {
@@ -73,7 +95,9 @@ static _Noreturn void child_main(const struct plan *plan, const struct sandbox_c
 
 	/* the supervisor cannot be seen from here: if it is gone already, `control` says so */
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-	r = set_up(plan, cmd->limits, control, errors, &e);
+	r = cmd->later ? close_all_but(&control, &errors, &e) : 0;
+	if (r == 0)
+		r = set_up(plan, cmd->limits, control, errors, &e);
 	if (r == 0)
 		r = native_init(plan, cmd,
 				&(struct init_sockets){ .control = control,
