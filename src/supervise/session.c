@@ -614,13 +614,10 @@ bool session_step(struct session *s)
 
 static void fill_result(const struct session *s, struct run_result *ret)
 {
-	const struct rusage *usage = &s->usage;
-
 	*ret = (struct run_result){
 		.wall_ms = sys_now_ms() - s->started_ms,
-		.cpu_ms = (uint64_t)(usage->ru_utime.tv_sec + usage->ru_stime.tv_sec) * 1000 +
-			  (uint64_t)(usage->ru_utime.tv_usec + usage->ru_stime.tv_usec) / 1000,
-		.max_rss = (uint64_t)usage->ru_maxrss * 1024,
+		.cpu_ms = s->usage.cpu_ms,
+		.max_rss = s->usage.max_rss_kb * 1024,
 		.timed_out = s->limit == LIMIT_TIMEOUT,
 		.limit = s->limit,
 	};
@@ -646,8 +643,10 @@ static void fill_result(const struct session *s, struct run_result *ret)
 
 static void wait_for_init(struct session *s)
 {
-	if (s->child.pid > 0)
-		(void)wait4(s->child.pid, NULL, 0, s->alone ? NULL : &s->usage);
+	struct rusage usage;
+
+	if (s->child.pid > 0 && wait4(s->child.pid, NULL, 0, &usage) > 0 && !s->alone)
+		s->usage = native_usage(&usage);
 	s->child.pid = -1;
 }
 

@@ -2,9 +2,8 @@
 /* Between session.c and session_start.c only. */
 #pragma once
 
-#include <sys/resource.h>
-
 #include "sandbox/backend.h"
+#include "sandbox/native/native.h"
 #include "supervise/broker/broker.h"
 #include "supervise/egress.h"
 #include "supervise/journal.h"
@@ -43,7 +42,7 @@ struct session {
 	bool redirects; /* connections get to the proxy by the broker only */
 	bool ended, failed;
 	bool alone; /* init is all that is left, and leaves */
-	struct rusage usage; /* of all that ran inside, once that is known */
+	struct init_usage usage; /* of all that ran inside, once that is known */
 	int status; /* wait status of the command */
 	struct error failure;
 	uint64_t started_ms, deadline_ms; /* deadline 0 = none */

@@ -21,6 +21,7 @@
 #include <sys/auxv.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -44,6 +45,17 @@ static void tell(int control, enum init_event_type type, int value)
 	(void)!send(control, &event, sizeof(event), MSG_NOSIGNAL);
 }
 
+struct init_usage native_usage(const struct rusage *usage)
+{
+	const struct timeval *user = &usage->ru_utime, *system = &usage->ru_stime;
+
+	return (struct init_usage){
+		.cpu_ms = (uint64_t)(user->tv_sec + system->tv_sec) * 1000 +
+			  (uint64_t)(user->tv_usec + system->tv_usec) / 1000,
+		.max_rss_kb = (uint64_t)usage->ru_maxrss,
+	};
+}
+
 struct init {
 	const struct plan *plan;
 	pid_t command;
@@ -56,12 +68,13 @@ struct init {
  */
 static void tell_end(const struct init *in, int status, bool childless)
 {
+	struct rusage usage;
 	struct init_event event = { .type = INIT_EXITED,
 				    .value = status,
 				    .alone = childless && !in->plan->bare && !in->plan->contained };
 
-	if (event.alone)
-		(void)getrusage(RUSAGE_CHILDREN, &event.usage);
+	if (event.alone && getrusage(RUSAGE_CHILDREN, &usage) == 0)
+		event.usage = native_usage(&usage);
 	(void)!send(in->control, &event, sizeof(event), MSG_NOSIGNAL);
 }
 

@@ -17,7 +17,6 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/resource.h>
 #include <sys/types.h>
 
 #include "base/error.h"
@@ -32,12 +31,17 @@ enum init_event_type {
 	INIT_OUT_OF_PIDS, /* the same: it refused one */
 };
 
+/* What processes used; no struct of the C library's, which ambit and ambit-init need not share. */
+struct init_usage {
+	uint64_t cpu_ms, max_rss_kb;
+};
+
 struct init_event {
 	int32_t type; /* enum init_event_type */
 	int32_t value; /* signal, or wait status */
 	/* with INIT_EXITED: nobody else is left inside, and this is what they used all together */
 	bool alone;
-	struct rusage usage;
+	struct init_usage usage;
 };
 
 enum init_target {
@@ -83,6 +87,9 @@ struct init_sockets {
 	int keeper; /* pidfd of it; -1 = there is none */
 	int lock; /* on the private directory of a bare plan; -1 = none */
 };
+
+struct rusage;
+struct init_usage native_usage(const struct rusage *usage);
 
 /* Inside the child; all return -errno with the error set. */
 int native_mounts(const struct plan *plan, struct error *e) NODISCARD;
