@@ -419,7 +419,7 @@ def test_many_rules(box):
 def test_limits_hold_or_refuse(box, option):
     """A limit that is asked for is held and named, or refused: never promised only. The others
     are not told at once: a slower processor, and files that are looked at now and then."""
-    bomb = ("import os, sys, resource\n"
+    bomb = ("import os, sys, resource, time\n"
             "resource.setrlimit(resource.RLIMIT_NPROC, (400, 400))\n"
             "n = 0\n"
             "for i in range(60):\n"
@@ -428,10 +428,11 @@ def test_limits_hold_or_refuse(box, option):
             "    n += 1\n"
             "  except OSError: break\n"
             "x = None\n"
-            "try: x = bytearray(200 << 20)\n"
+            "try: x = b'x' * (200 << 20)\n"
             "except MemoryError: pass\n"
             "open('big', 'wb').write(b'x' * (4 << 20))\n"
             "sys.stdout.write('y' * 10000)\n"
+            "time.sleep(1)\n"  # some limits are held by samples
             "print('forked', n, 'memory', x is not None)\n")
     r = box.run("/usr/bin/python3", "-c", bomb, options=option, input="")
     if r.code == 125:
