@@ -57,6 +57,7 @@ struct policy_network {
 	bool deny_own_addresses; /* though private ones are allowed: loopback, interfaces */
 	bool strict_allowlist;
 	bool require_sni;
+	bool allow_ech;
 	struct port_rules publish, host_ports;
 	uint16_t http_proxy_port, socks_proxy_port; /* 0 = own proxy */
 	const char *parent_http, *parent_https, *parent_no_proxy; /* NULL = unset */

@@ -82,6 +82,8 @@ const struct setting settings_table[] = {
 	  .live = true, .help = "refuse hosts that are not listed without asking" },
 	{ "network.requireSNI", SETTING_BOOL, WIDEN_LOWER, AT(network.require_sni), .def = "true",
 	  .help = "refuse connections to the usual TLS ports that do not name the allowed host" },
+	{ "network.allowECH", SETTING_BOOL, WIDEN_HIGHER, AT(network.allow_ech), .def = "true",
+	  .help = "accept TLS hellos with an encrypted part beside the allowed name (many send one for show)" },
 	{ "network.allowUnixSockets", SETTING_SOCKETS, WIDEN_ADDING, AT(network.unix_sockets),
 	  .help = "unix sockets that may be connected to" },
 	{ "network.allowAllUnixSockets", SETTING_BOOL, WIDEN_HIGHER, AT(network.allow_all_unix_sockets),

@@ -84,6 +84,11 @@ static int set_require_sni(struct config *c, const char *value, struct error *e)
 	return parse_switch(value, &c->require_sni, e);
 }
 
+static int set_allow_ech(struct config *c, const char *value, struct error *e)
+{
+	return parse_switch(value, &c->allow_ech, e);
+}
+
 /* NAME=ADDRESS */
 static int set_hosts(struct config *c, const char *value, struct error *e)
 {
@@ -207,6 +212,7 @@ static const struct {
 	{ "private", set_private },
 	{ "denyOwn", set_deny_own },
 	{ "requireSNI", set_require_sni },
+	{ "allowECH", set_allow_ech },
 	{ "ask", set_ask },
 	{ "hosts", set_hosts },
 	{ "parentHttp", set_parent_http },
@@ -255,6 +261,7 @@ int config_parse(const char *text, size_t len, struct config **ret, struct error
 	*c = (struct config){
 		.arena = arena,
 		.require_sni = true,
+		.allow_ech = true,
 		.synthetic4 = "198.18.0.0/15",
 		.synthetic6 = "fd53:ab17::/96",
 	};

@@ -47,7 +47,7 @@ struct config {
 	const char **no_proxy;
 	size_t n_no_proxy;
 	const char *synthetic4, *synthetic6;
-	bool allow_private, require_sni;
+	bool allow_private, require_sni, allow_ech;
 	uint32_t ask_ms; /* to wait for an answer about a host that no rule covers; 0 = not asked */
 	bool deny_own; /* private addresses, but not loopback and those of this machine */
 };

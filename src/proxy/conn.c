@@ -18,6 +18,7 @@
 #include "proxy/sni.h"
 
 #define SIDE_BUF_MAX ((size_t)256 << 10) /* far above what the limits below let in */
+#define HEAD_CROWDED ((size_t)8 << 10) /* of a head, when there are very many connections */
 
 static const uint32_t wait_ms[WAIT_MAX_] = {
 	[WAIT_HEAD] = 10000, /* a whole request head, SOCKS request or DNS message */
@@ -180,7 +181,7 @@ void conn_close(struct proxy *p, struct conn *c)
 	conn_record(p, c, NULL);
 	conn_wait(p, c, WAIT_NONE);
 	ask_leave(p, c);
-	dial_free(c);
+	dial_free(p, c);
 	for (unsigned s = 0; s < 2; s++) {
 		relay_release(&p->relay, &c->flow[s]);
 		fd_close(c->side[s].fd);
@@ -238,6 +239,16 @@ static bool flow_wants(const struct conn *c, unsigned s)
 	return f->mode != FLOW_DONE;
 }
 
+/*
+ * A client that has asked for something and shuts its side may still want the answer, or be gone
+ * for good: it is to be noticed, once. Waited for between requests too, where reading would tell,
+ * so that epoll need not be told with each of them.
+ */
+static uint32_t hang_up(const struct conn *c, unsigned s)
+{
+	return s == 0 && c->http && !c->side[0].eof && !c->side[0].hung ? EPOLLRDHUP : 0;
+}
+
 /* Pure: the events that side s has to wait for. */
 static uint32_t interest(const struct conn *c, unsigned s)
 {
@@ -247,7 +258,7 @@ static uint32_t interest(const struct conn *c, unsigned s)
 	switch (c->state) {
 	case CONN_HEAD:
 		/* while the client does not take our answers, it is asked nothing more */
-		return out ? out : c->side[s].eof ? 0 : EPOLLIN;
+		return (out ? out : c->side[s].eof ? 0 : EPOLLIN) | hang_up(c, s);
 	case CONN_ASK:
 		/* who only ever wanted a tunnel, and has hung up, need not be asked about */
 		return s == 0 && (c->via == VIA_CONNECT || c->via == VIA_SOCKS) ? EPOLLRDHUP : 0;
@@ -256,6 +267,7 @@ static uint32_t interest(const struct conn *c, unsigned s)
 	case CONN_PARENT:
 		return s == 1 ? out | EPOLLIN : 0;
 	case CONN_EXCHANGE:
+		return out | (flow_wants(c, s) ? EPOLLIN : 0) | hang_up(c, s);
 	case CONN_RELAY:
 		return out | (flow_wants(c, s) ? EPOLLIN : 0);
 	case CONN_FLUSH:
@@ -281,7 +293,7 @@ static void arm(struct proxy *p, struct conn *c, unsigned s, bool exact)
 	int op = side->registered ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
 
 	if (!exact && !side->eof && side->registered)
-		ev.events |= side->armed & EPOLLIN;
+		ev.events |= side->armed & (EPOLLIN | EPOLLRDHUP);
 	if (side->fd < 0 ||
 	    (leave ? !side->registered : side->registered && side->armed == ev.events))
 		return;
@@ -305,7 +317,7 @@ static bool head_round(struct proxy *p, struct conn *c)
 		[FRONT_DNS] = front_dns,
 	};
 	struct side *client = &c->side[0];
-	size_t before;
+	size_t room = p->relay.chunk < RELAY_BUFFER ? HEAD_CROWDED : HTTP_HEAD_MAX, before;
 
 	if (relay_flush(client) < 0) {
 		conn_reset(p, c);
@@ -313,13 +325,17 @@ static bool head_round(struct proxy *p, struct conn *c)
 	}
 	if (client->out.len > 0)
 		return false;
-	if (relay_fill(&p->relay, client, HTTP_HEAD_MAX) < 0) {
+	if (relay_fill(&p->relay, client, room) < 0) {
 		conn_reset(p, c);
 		return false;
 	}
 	before = client->in.len;
 	if (before > 0)
 		fronts[c->front](p, c);
+	if (c->state == CONN_HEAD && before >= room && client->in.len == before) {
+		conn_refuse(p, c, REFUSE_TOO_BIG, "too many connections for a request this long");
+		return false;
+	}
 	return c->state == CONN_HEAD && client->in.len < before;
 }
 
@@ -350,12 +366,14 @@ static void step_flush(struct proxy *p, struct conn *c)
 		(void)shutdown(client->fd, SHUT_WR);
 		conn_wait(p, c, WAIT_LINGER);
 	}
-	/* read away what still comes: with unread bytes close() resets, and eats our words */
-	while (client->readable && !client->eof) {
+	/* read away what still comes: with unread bytes close() resets, and eats our words; but who
+	   sends without end must not keep the others waiting */
+	for (size_t n = 0; client->readable && !client->eof && n < RELAY_TURN; n += RELAY_BUFFER) {
 		buf_drop(&client->in, client->in.len);
 		if (relay_fill(&p->relay, client, RELAY_BUFFER) < 0)
 			client->eof = true;
 	}
+	buf_drop(&client->in, client->in.len);
 	if (client->eof)
 		conn_close(p, c);
 }
@@ -420,9 +438,15 @@ void conn_event(struct proxy *p, struct side *side, uint32_t events)
 		return;
 	}
 	/* nothing is wanted of it, and it hangs up without our doing: a reset */
-	if (interest(c, side->index) == 0 && !side->shut && (events & (EPOLLERR | EPOLLHUP))) {
+	if ((interest(c, side->index) & ~(uint32_t)EPOLLRDHUP) == 0 && !side->shut &&
+	    (events & (EPOLLERR | EPOLLHUP))) {
 		conn_reset(p, c);
 		return;
+	}
+	if ((events & EPOLLRDHUP) && c->http) {
+		side->hung = true;
+		if (c->state == CONN_EXCHANGE)
+			conn_wait(p, c, WAIT_HALF);
 	}
 	if (events & (EPOLLIN | EPOLLERR | EPOLLHUP))
 		side->readable = true;
@@ -430,7 +454,8 @@ void conn_event(struct proxy *p, struct side *side, uint32_t events)
 		dial_event(p, c);
 	conn_advance(p, c);
 	/* it was not read, and would be told of again and again */
-	if (c->state != CONN_CLOSING && side->readable && !(interest(c, side->index) & EPOLLIN))
+	if (c->state != CONN_CLOSING && (side->readable || (events & EPOLLRDHUP)) &&
+	    !(interest(c, side->index) & EPOLLIN))
 		arm(p, c, side->index, true);
 }
 

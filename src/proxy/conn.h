@@ -23,7 +23,8 @@
  *             request's body, flow[1] the response's once its head is through.
  *                                       Exits: HEAD, RELAY (101), FLUSH, CLOSING.
  *   RELAY     A tunnel: both flows free, each ends by itself (half-close). While gate
- *             is shut, bytes of side 0 stay in side[0].in.         Exits: CLOSING.
+ *             is shut, bytes of side 0 stay in side[0].in.
+ *                                                 Exits: HEAD (it is HTTP), CLOSING.
  *   FLUSH     side[0].out holds our last words; then the write side is shut and what
  *             still comes is read away, so that no reset overtakes them.
  *                                                                  Exits: CLOSING.
@@ -77,7 +78,7 @@ enum conn_words { WORDS_NONE, WORDS_HTTP, WORDS_SOCKS };
 
 enum conn_gate {
 	GATE_OPEN,
-	GATE_SNIFF, /* should it be TLS, the server's name must be ours */
+	GATE_SNIFF, /* should it be TLS or HTTP, the server's name must be ours */
 	GATE_TLS, /* must be TLS for our name */
 };
 
@@ -101,19 +102,31 @@ struct side {
 	enum ref_kind ref; /* first: what epoll points to */
 	uint8_t index;
 	bool registered, readable, eof, shut;
+	bool hung; /* has shut its side, of which only epoll knows so far */
 	uint32_t armed; /* events that epoll was told */
 	int fd; /* -1 = none */
 	struct buf in; /* read, not yet used */
 	struct buf out; /* to be written here */
 };
 
-enum flow_mode { FLOW_NONE, FLOW_FREE, FLOW_TO_EOF, FLOW_LENGTH, FLOW_CHUNKED, FLOW_DONE };
+enum flow_mode {
+	FLOW_NONE,
+	FLOW_FREE,
+	FLOW_WATCHED, /* free, until it turns out to be HTTP after all */
+	FLOW_TO_EOF,
+	FLOW_LENGTH,
+	FLOW_CHUNKED,
+	FLOW_DONE
+};
 
 struct flow {
 	enum flow_mode mode;
 	uint32_t run; /* bytes since the other direction last spoke: bulk or not */
 	uint64_t left; /* FLOW_LENGTH */
-	struct http_chunked chunked;
+	union {
+		struct http_chunked chunked; /* FLOW_CHUNKED */
+		struct http_sniff sniff; /* FLOW_WATCHED */
+	};
 	struct relay_pipe *pipe; /* splicing at present */
 };
 

@@ -19,12 +19,13 @@
 
 static void dial_next(struct proxy *p, struct conn *c);
 
-void dial_free(struct conn *c)
+void dial_free(struct proxy *p, struct conn *c)
 {
 	if (!c->dial)
 		return;
+	/* a client that asks and hangs up, again and again, must not leave its questions behind */
 	if (c->dial->job)
-		c->dial->job->owner = NULL;
+		resolver_cancel(&p->resolver, c->dial->job);
 	free(c->dial);
 	c->dial = NULL;
 }
@@ -80,7 +81,7 @@ static void connected(struct proxy *p, struct conn *c)
 	conn_wait(p, c, WAIT_NONE);
 	if (d->plain) {
 		c->http->via_parent = c->through_parent;
-		dial_free(c);
+		dial_free(p, c);
 		exchange_start(p, c);
 		return;
 	}

@@ -36,7 +36,7 @@ void exchange_start(struct proxy *p, struct conn *c)
 	buf_append(&c->side[1].out, h->request.data, h->request.len);
 	set_flow(&c->flow[0], h->body, h->length);
 	c->flow[1] = (struct flow){ .mode = FLOW_NONE };
-	conn_wait(p, c, WAIT_NONE);
+	conn_wait(p, c, c->side[0].hung ? WAIT_HALF : WAIT_NONE);
 	conn_set_state(p, c, CONN_EXCHANGE);
 }
 
@@ -118,7 +118,10 @@ static bool read_response_head(struct proxy *p, struct conn *c)
 		bool more;
 		int n;
 
-		if (relay_fill(&p->relay, up, HTTP_HEAD_MAX) < 0)
+		/* what is behind the head need not be read with it */
+		if (relay_fill(&p->relay, up,
+			       up->in.len < p->relay.chunk / 2 ? p->relay.chunk / 2
+							       : HTTP_HEAD_MAX) < 0)
 			up->eof = true;
 		n = http_head_end(buf_str(&up->in), up->in.len, &h->scanned[1], &e);
 		if (n == 0 && up->eof) {
@@ -166,6 +169,7 @@ static void finish(struct proxy *p, struct conn *c)
 
 void exchange_step(struct proxy *p, struct conn *c)
 {
+	uint64_t before = c->bytes[1];
 	int r = relay_pump(&p->relay, c, 0);
 
 	if (r == -EBADMSG) {
@@ -192,4 +196,6 @@ void exchange_step(struct proxy *p, struct conn *c)
 		conn_reset(p, c);
 	else if (relay_finished(c, 1))
 		finish(p, c);
+	else if (c->side[0].hung && c->bytes[1] != before)
+		conn_wait(p, c, WAIT_HALF); /* it is still read */
 }

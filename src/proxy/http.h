@@ -24,6 +24,7 @@
 #define HTTP_CONNECTION_MAX 256 /* bytes of one Connection field */
 #define HTTP_CHUNK_LINE_MAX 256 /* size and extensions of one chunk */
 #define HTTP_TRAILER_MAX 8192
+#define HTTP_SNIFF_MAX ((uint32_t)64 << 10) /* bytes of a first line */
 
 struct span {
 	const char *ptr;
@@ -111,3 +112,21 @@ struct http_chunked {
  * ends there (state is then CHUNK_DONE). -EINVAL when it is not chunked framing.
  */
 ssize_t http_chunked_feed(struct http_chunked *c, const char *data, size_t len) NODISCARD;
+
+/* Does a client that may speak any protocol begin an HTTP/1 request? Zero-initialise. */
+enum http_sniffed {
+	HTTP_SNIFF_NOTHING, /* no byte that means anything yet */
+	HTTP_SNIFF_WORD, /* in what may be a method */
+	HTTP_SNIFF_LINE, /* behind it: a line that is not at its end */
+	HTTP_SNIFF_NO, /* these two are final */
+	HTTP_SNIFF_YES,
+};
+
+struct http_sniff {
+	enum http_sniffed is;
+	uint32_t seen, preface; /* bytes; so many of them are HTTP/2's preface */
+	uint8_t matched; /* bytes of " HTTP/" */
+	bool version; /* it was there */
+};
+
+enum http_sniffed http_sniff_feed(struct http_sniff *s, const char *data, size_t len);

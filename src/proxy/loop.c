@@ -61,7 +61,7 @@ int proxy_init(struct proxy *p, struct error *e)
 		.max_conns = connection_limit(),
 		.report.fd = PROXY_CONTROL_FD,
 		.epoll_fd = epoll_create1(EPOLL_CLOEXEC),
-		.relay.buffer = malloc(RELAY_BUFFER),
+		.relay = { .buffer = malloc(RELAY_BUFFER), .chunk = RELAY_BUFFER },
 	};
 	if (p->epoll_fd < 0 || !p->relay.buffer)
 		return error_set(e, errno, "cannot set up: %s", strerror(errno));
@@ -178,6 +178,7 @@ static int turn(struct proxy *p)
 	if (n < 0 && errno != EINTR)
 		return -errno;
 	p->now_ms = monotonic_ms();
+	relay_share(&p->relay, p->n_conns);
 	for (struct owner *o = p->owners; o; o = o->next)
 		o->busy = n == EVENTS_MAX; /* there may be more */
 	for (int i = 0; i < n; i++)

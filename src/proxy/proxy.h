@@ -133,4 +133,4 @@ void dial_resolved(struct proxy *p, const struct resolve_job *job);
 void dial_event(struct proxy *p, struct conn *c);
 void dial_expired(struct proxy *p, struct conn *c);
 void dial_parent_step(struct proxy *p, struct conn *c);
-void dial_free(struct conn *c);
+void dial_free(struct proxy *p, struct conn *c);

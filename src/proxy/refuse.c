@@ -81,7 +81,7 @@ void conn_refuse(struct proxy *p, struct conn *c, enum refusal why, const char *
 		conn_reset(p, c);
 		return;
 	}
-	dial_free(c);
+	dial_free(p, c);
 	if (c->words == WORDS_HTTP) {
 		say_http(c, why, text);
 	} else {
@@ -103,6 +103,8 @@ static void append_hint(struct buf *b, const char *host, uint16_t port, const st
 			    "the address itself with --allow-domain");
 	else if (text_starts(v->rule, "network.requireSNI"))
 		buf_puts(b, "\nallow it with: --set network.requireSNI=false");
+	else if (text_starts(v->rule, "network.allowECH"))
+		buf_puts(b, "\nallow it with: --set network.allowECH=true");
 	else if (text_starts(v->rule, "denied") || text_starts(v->rule, "network.denied"))
 		buf_puts(b, "\na deny rule wins over every allow rule: take it out to allow this");
 }

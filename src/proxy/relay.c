@@ -138,6 +138,13 @@ void relay_release(struct relay *r, struct flow *f)
 	r->n_idle++;
 }
 
+void relay_share(struct relay *r, size_t connections)
+{
+	size_t share = RELAY_KEPT_MAX / (connections ? connections : 1);
+
+	r->chunk = share < RELAY_BUFFER ? share : RELAY_BUFFER;
+}
+
 void relay_done(struct relay *r)
 {
 	while (r->idle) {
@@ -150,7 +157,18 @@ void relay_done(struct relay *r)
 	r->buffer = NULL;
 }
 
-/* How many of the bytes belong to the flow; ends it where it ends. -EBADMSG: broken framing. */
+static ssize_t watch(struct flow *f, const char *data, size_t len)
+{
+	enum http_sniffed is = http_sniff_feed(&f->sniff, data, len);
+
+	if (is == HTTP_SNIFF_YES)
+		return -EILSEQ;
+	if (is == HTTP_SNIFF_NO)
+		f->mode = FLOW_FREE;
+	return (ssize_t)len;
+}
+
+/* How many of the bytes belong to the flow; ends it where it ends. -errno: see relay_pump(). */
 static ssize_t flow_take(struct flow *f, const char *data, size_t len)
 {
 	ssize_t n = (ssize_t)len;
@@ -159,6 +177,8 @@ static ssize_t flow_take(struct flow *f, const char *data, size_t len)
 	case FLOW_FREE:
 	case FLOW_TO_EOF:
 		return n;
+	case FLOW_WATCHED:
+		return watch(f, data, len);
 	case FLOW_LENGTH:
 		if (len > f->left)
 			n = (ssize_t)f->left;
@@ -225,7 +245,7 @@ static ssize_t pump_copy(struct relay *rl, struct conn *c, unsigned s)
 	ssize_t n, take;
 	int r;
 
-	n = receive_some(from, rl->buffer, RELAY_BUFFER);
+	n = receive_some(from, rl->buffer, rl->chunk);
 	if (n <= 0)
 		return n;
 	take = flow_take(&c->flow[s], rl->buffer, (size_t)n);
@@ -305,7 +325,8 @@ static int finish(struct conn *c, unsigned s)
 	if (f->mode == FLOW_LENGTH || f->mode == FLOW_CHUNKED)
 		return -EBADMSG; /* cut short: must not look complete to the receiver */
 	/* when the other direction has ended too, closing says the same */
-	if (f->mode == FLOW_FREE && !to->shut && !relay_finished(c, !s)) {
+	if ((f->mode == FLOW_FREE || f->mode == FLOW_WATCHED) && !to->shut &&
+	    !relay_finished(c, !s)) {
 		to->shut = true;
 		if (shutdown(to->fd, SHUT_WR) < 0)
 			return -errno;

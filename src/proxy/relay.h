@@ -20,6 +20,7 @@
 #define RELAY_PIPE_SIZE (1 << 20)
 #define RELAY_PIPES_MAX 64 /* at work */
 #define RELAY_PIPES_KEPT 8 /* idle */
+#define RELAY_KEPT_MAX ((size_t)64 << 20) /* bytes kept by all connections in one direction */
 #define RELAY_TURN ((size_t)4 << 20) /* bytes of one flow in one turn of the loop */
 
 struct relay_pipe {
@@ -30,13 +31,14 @@ struct relay_pipe {
 
 struct relay {
 	char *buffer; /* RELAY_BUFFER bytes */
+	size_t chunk; /* as many of them are read at once: what a connection may have to keep */
 	struct relay_pipe *idle;
 	unsigned n_pipes, n_idle;
 };
 
 /*
- * Move what can be moved of flow[s]. 0, or -errno when a side has failed or the
- * framing is broken (-EBADMSG). The flow's end is FLOW_DONE.
+ * Move what can be moved of flow[s]. 0, or -errno when a side has failed, the framing is
+ * broken (-EBADMSG), or what is watched is HTTP (-EILSEQ). The flow's end is FLOW_DONE.
  */
 int relay_pump(struct relay *r, struct conn *c, unsigned s) NODISCARD;
 /* flow[s] is at its end and all of it has been delivered. */
@@ -45,5 +47,6 @@ int relay_flush(struct side *side) NODISCARD; /* 0 or -errno; side->out may stay
 /* Read into side->in up to max bytes in all. 0 or -errno; end of file sets eof. */
 int relay_fill(struct relay *r, struct side *side, size_t max) NODISCARD;
 void relay_release(struct relay *r, struct flow *f); /* give the pipe back */
+void relay_share(struct relay *r, size_t connections); /* sets chunk for so many */
 void relay_done(struct relay *r);
 void buf_drop(struct buf *b, size_t n); /* the first n bytes; frees the memory when none is left */

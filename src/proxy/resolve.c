@@ -60,6 +60,28 @@ static void look_up(struct resolve_job *job)
 	freeaddrinfo(list);
 }
 
+/* Called with the lock held. */
+static void enqueue(struct resolver *r, struct resolve_job *job)
+{
+	job->at = r->queue_tail;
+	*job->at = job;
+	r->queue_tail = &job->next;
+	r->waiting++;
+}
+
+/* Called with the lock held. */
+static void dequeue(struct resolver *r, struct resolve_job *job)
+{
+	*job->at = job->next;
+	if (job->next)
+		job->next->at = job->at;
+	else
+		r->queue_tail = job->at;
+	job->next = NULL;
+	job->at = NULL;
+	r->waiting--;
+}
+
 static void *work(void *arg)
 {
 	const uint64_t one = 1;
@@ -75,10 +97,7 @@ static void *work(void *arg)
 			r->idle--;
 		}
 		job = r->queue;
-		r->queue = job->next;
-		r->waiting--;
-		if (!r->queue)
-			r->queue_tail = &r->queue;
+		dequeue(r, job);
 		(void)pthread_mutex_unlock(&r->lock);
 		look_up(job);
 		(void)pthread_mutex_lock(&r->lock);
@@ -120,9 +139,7 @@ struct resolve_job *resolver_submit(struct resolver *r, const char *name, void *
 		start_thread(r);
 	served = r->threads > 0;
 	if (served) {
-		*r->queue_tail = job;
-		r->queue_tail = &job->next;
-		r->waiting++;
+		enqueue(r, job);
 		(void)pthread_cond_signal(&r->wanted);
 	}
 	(void)pthread_mutex_unlock(&r->lock);
@@ -131,6 +148,20 @@ struct resolve_job *resolver_submit(struct resolver *r, const char *name, void *
 		return NULL;
 	}
 	return job;
+}
+
+void resolver_cancel(struct resolver *r, struct resolve_job *job)
+{
+	bool queued;
+
+	(void)pthread_mutex_lock(&r->lock);
+	queued = job->at != NULL;
+	if (queued)
+		dequeue(r, job);
+	(void)pthread_mutex_unlock(&r->lock);
+	job->owner = NULL;
+	if (queued)
+		free(job);
 }
 
 struct resolve_job *resolver_collect(struct resolver *r)

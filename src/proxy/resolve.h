@@ -23,7 +23,7 @@ struct address {
 };
 
 struct resolve_job {
-	struct resolve_job *next;
+	struct resolve_job *next, **at; /* at: what points here; NULL = not in the queue any more */
 	void *owner; /* NULL = cancelled. Only the event loop's thread touches it. */
 	struct address address[RESOLVE_ADDRESSES_MAX];
 	size_t n;
@@ -42,5 +42,7 @@ struct resolver {
 int resolver_init(struct resolver *r) NODISCARD; /* 0 or -errno; starts no thread yet */
 /* NULL when no thread can be had. */
 struct resolve_job *resolver_submit(struct resolver *r, const char *name, void *owner);
+/* Nobody waits for it any more: it leaves the queue, or its answer will be for nobody. */
+void resolver_cancel(struct resolver *r, struct resolve_job *job);
 /* All finished jobs, cancelled ones too, as a list for the caller to free. */
 struct resolve_job *resolver_collect(struct resolver *r);

@@ -12,7 +12,8 @@
 
 #include <string.h>
 
-enum { RECORD_HANDSHAKE = 22, HANDSHAKE_CLIENT_HELLO = 1 };
+enum { RECORD_FIRST = 20, RECORD_HANDSHAKE = 22, RECORD_LAST = 24 };
+enum { HANDSHAKE_CLIENT_HELLO = 1 };
 enum { EXTENSION_SERVER_NAME = 0, EXTENSION_ECH = 0xfe0d, NAME_TYPE_HOST = 0 };
 
 #define RECORD_HEAD 5
@@ -118,10 +119,14 @@ static enum sni_result parse_record(const uint8_t *data, size_t len, size_t *ret
 {
 	size_t n;
 
-	if ((len > 0 && data[0] != RECORD_HANDSHAKE) || (len > 1 && data[1] != 3))
+	if ((len > 0 && (data[0] < RECORD_FIRST || data[0] > RECORD_LAST)) ||
+	    (len > 1 && data[1] != 3))
 		return SNI_NOT_TLS;
 	if (len < RECORD_HEAD)
 		return SNI_MORE;
+	/* servers pass over a warning and read the hello behind it: so it is TLS, and no hello */
+	if (data[0] != RECORD_HANDSHAKE)
+		return SNI_BAD;
 	n = (size_t)data[3] << 8 | data[4];
 	*ret = n;
 	return n == 0 || n > RECORD_MAX ? SNI_BAD : SNI_NAME;

@@ -6,8 +6,14 @@
  * of the client goes upstream. An address target has no name to compare: a rule
  * for an address allows whatever is behind it.
  *
- * An encrypted ClientHello is not refused as such: clients send the extension as
- * grease, and what it can hide is no more than what the Host header inside TLS
+ * HTTP without TLS, on whichever port, is judged request by request like that on port
+ * 80. Any other protocol must not be kept waiting for a line that never ends, so the first
+ * bytes of a word alone go on; should they prove to have been a request's, it is cut off
+ * before its line, and with it its Host field, is through. Where the server speaks
+ * first it is not HTTP. HTTP/2 without TLS is not taken apart.
+ *
+ * An encrypted ClientHello is not refused as such (network.allowECH): clients send the
+ * extension as grease, and what it can hide is no more than what the Host header inside TLS
  * hides anyway. The outer name must be right.
  */
 #include <errno.h>
@@ -42,9 +48,14 @@ static bool is_address(const char *name)
 	return host_parse(name, strlen(name), &host, NULL) == 0 && host.kind != HOST_NAME;
 }
 
+static bool has_name(const struct conn *c)
+{
+	return c->via != VIA_FORWARD && c->via != VIA_PUBLISH && !is_address(c->name);
+}
+
 enum conn_gate tunnel_gate(const struct proxy *p UNUSED, const struct conn *c)
 {
-	if (c->via == VIA_FORWARD || c->via == VIA_PUBLISH || is_address(c->name))
+	if (!has_name(c))
 		return GATE_OPEN;
 	return is_tls_port(c->port) ? GATE_TLS : GATE_SNIFF;
 }
@@ -53,48 +64,98 @@ static void deny_hello(struct proxy *p, struct conn *c, enum sni_result result,
 		       const struct sni *sni)
 {
 	struct verdict v = { .allow = false };
+	bool wrong = result == SNI_NAME && strcmp(sni->host.name, c->name) != 0;
+	bool hidden = !wrong && sni->ech && !p->config->allow_ech;
 
 	(void)snprintf(v.rule, sizeof(v.rule), "%s",
-		       result == SNI_NAME ? "network.sni" : "network.requireSNI");
-	(void)snprintf(v.reason, sizeof(v.reason), "%s%s%s", sni_result_text(result),
-		       result == SNI_NAME ? ": " : "", result == SNI_NAME ? sni->host.name : "");
+		       wrong    ? "network.sni"
+		       : hidden ? "network.allowECH"
+				: "network.requireSNI");
+	if (hidden)
+		(void)snprintf(v.reason, sizeof(v.reason),
+			       "a part of the TLS ClientHello is encrypted");
+	else
+		(void)snprintf(v.reason, sizeof(v.reason), "%s%s%s", sni_result_text(result),
+			       wrong ? ": " : "", wrong ? sni->host.name : "");
 	c->open_record = false;
 	conn_deny(p, c, c->name, c->port, &v);
 }
 
-/* > 0: the gate is open. 0: more is needed. < 0: denied. */
-static int gate_check(struct proxy *p, struct conn *c, bool expired)
+enum passage { PASS_DENIED, PASS_WAIT, PASS_OPEN, PASS_HTTP };
+
+/* It is not TLS, and may be something else. */
+static enum passage gate_plain(const struct conn *c, bool last)
+{
+	const struct buf *in = &c->side[0].in;
+	struct http_sniff sniff = { .is = HTTP_SNIFF_NOTHING };
+
+	if (c->bytes[1] > 0)
+		return PASS_OPEN; /* the server has spoken first */
+	switch (http_sniff_feed(&sniff, in->data, in->len)) {
+	case HTTP_SNIFF_YES:
+		return PASS_HTTP;
+	case HTTP_SNIFF_LINE:
+		return last ? PASS_OPEN : PASS_WAIT;
+	case HTTP_SNIFF_NOTHING:
+	case HTTP_SNIFF_WORD:
+	case HTTP_SNIFF_NO:
+		break;
+	}
+	return PASS_OPEN;
+}
+
+static enum passage gate_check(struct proxy *p, struct conn *c, bool expired)
 {
 	const struct side *client = &c->side[0];
 	enum sni_result r = SNI_MORE;
 	struct sni sni = { .ech = false };
 	bool strict = c->gate == GATE_TLS && p->config->require_sni;
+	bool last = expired || client->eof || client->in.len >= SNI_HELLO_MAX;
 
 	if (client->in.len == 0 && client->eof)
-		return 1; /* nothing was said, nothing can be wrong with it */
+		return PASS_OPEN; /* nothing was said, nothing can be wrong with it */
 	if (client->in.len > 0)
 		r = sni_parse((const uint8_t *)client->in.data, client->in.len, &sni);
-	if (r == SNI_MORE && !expired && !client->eof && client->in.len < SNI_HELLO_MAX)
-		return 0;
-	if (r == SNI_NAME && strcmp(sni.host.name, c->name) == 0)
-		return 1;
+	if (r == SNI_MORE && !last)
+		return PASS_WAIT;
+	if (r == SNI_NOT_TLS && !strict)
+		return gate_plain(c, last);
+	if ((r == SNI_NAME ? strcmp(sni.host.name, c->name) == 0 : r == SNI_NONE && !strict) &&
+	    (!sni.ech || p->config->allow_ech))
+		return PASS_OPEN;
 	/* a hello for another name, or one that cannot be read, is wrong on any port */
-	if (r == SNI_NAME || r == SNI_BAD || r == SNI_MORE || strict) {
-		deny_hello(p, c, r, &sni);
-		return -1;
-	}
-	return 1;
+	deny_hello(p, c, r, &sni);
+	return PASS_DENIED;
+}
+
+/* What comes is HTTP, to be judged request by request like any other. */
+static void begin_http(struct proxy *p, struct conn *c)
+{
+	c->open_record = false;
+	c->gate = GATE_OPEN;
+	c->flow[0].mode = c->flow[1].mode = FLOW_NONE;
+	http_make_fixed(c);
+	conn_wait(p, c, WAIT_IDLE);
+	conn_set_state(p, c, CONN_HEAD);
 }
 
 void front_hello(struct proxy *p, struct conn *c)
 {
-	int r = gate_check(p, c, c->wait == WAIT_HELLO && c->deadline_ms <= p->now_ms);
-
-	if (r > 0) {
+	switch (gate_check(p, c, c->wait == WAIT_HELLO && c->deadline_ms <= p->now_ms)) {
+	case PASS_OPEN:
 		c->gate = GATE_OPEN;
 		dial_start(p, c, false);
-	} else if (r == 0 && c->wait != WAIT_HELLO) {
-		conn_wait(p, c, WAIT_HELLO);
+		break;
+	case PASS_HTTP:
+		begin_http(p, c);
+		front_http(p, c);
+		break;
+	case PASS_WAIT:
+		if (c->wait != WAIT_HELLO)
+			conn_wait(p, c, WAIT_HELLO);
+		break;
+	case PASS_DENIED:
+		break;
 	}
 }
 
@@ -116,19 +177,16 @@ void tunnel_open(struct proxy *p, struct conn *c)
 	bool passed = c->front == FRONT_HELLO && c->gate == GATE_OPEN;
 
 	announce(c);
-	dial_free(c);
-	/* HTTP in a tunnel is judged request by request like any other */
+	dial_free(p, c);
 	if (c->port == PORT_HTTP && c->words != WORDS_NONE) {
-		c->open_record = false;
-		http_make_fixed(c);
-		conn_wait(p, c, WAIT_IDLE);
-		conn_set_state(p, c, CONN_HEAD);
+		begin_http(p, c);
 		return;
 	}
 	http_detach(c);
 	if (!passed)
 		c->gate = tunnel_gate(p, c);
-	c->flow[0].mode = c->flow[1].mode = FLOW_FREE;
+	c->flow[0] = (struct flow){ .mode = has_name(c) ? FLOW_WATCHED : FLOW_FREE };
+	c->flow[1].mode = FLOW_FREE;
 	conn_wait(p, c, c->gate == GATE_TLS ? WAIT_IDLE : WAIT_NONE);
 	conn_set_state(p, c, CONN_RELAY);
 }
@@ -137,7 +195,6 @@ void tunnel_open(struct proxy *p, struct conn *c)
 static bool pass_gate(struct proxy *p, struct conn *c)
 {
 	bool expired = c->wait != WAIT_NONE && c->deadline_ms <= p->now_ms;
-	int r;
 
 	if (relay_fill(&p->relay, &c->side[0], SNI_HELLO_MAX) < 0) {
 		conn_reset(p, c);
@@ -147,14 +204,36 @@ static bool pass_gate(struct proxy *p, struct conn *c)
 		conn_close(p, c);
 		return false;
 	}
-	r = gate_check(p, c, expired);
-	if (r > 0) {
+	switch (gate_check(p, c, expired)) {
+	case PASS_OPEN:
 		c->gate = GATE_OPEN;
+		if (c->bytes[1] > 0)
+			c->flow[0].mode = FLOW_FREE;
 		conn_wait(p, c, WAIT_NONE);
-	} else if (r == 0 && c->side[0].in.len > 0 && c->wait != WAIT_HELLO) {
-		conn_wait(p, c, WAIT_HELLO);
+		return true;
+	case PASS_WAIT:
+		if (c->side[0].in.len > 0 && c->wait != WAIT_HELLO)
+			conn_wait(p, c, WAIT_HELLO);
+		return true;
+	case PASS_HTTP:
+		begin_http(p, c);
+		return false;
+	case PASS_DENIED:
+		break;
 	}
-	return r >= 0;
+	return false;
+}
+
+/* Some of it is through already, but not to whom it is: that is not to be found out any more. */
+static void deny_pieces(struct proxy *p, struct conn *c)
+{
+	struct verdict v = {
+		.rule = "network.http",
+		.reason = "a request whose first line comes in pieces cannot be judged"
+	};
+
+	c->open_record = false;
+	conn_deny(p, c, c->name, c->port, &v);
 }
 
 void tunnel_step(struct proxy *p, struct conn *c)
@@ -171,7 +250,9 @@ void tunnel_step(struct proxy *p, struct conn *c)
 		r = relay_pump(&p->relay, c, 1);
 	done[0] = relay_finished(c, 0);
 	done[1] = relay_finished(c, 1);
-	if (r < 0) {
+	if (r == -EILSEQ) {
+		deny_pieces(p, c);
+	} else if (r < 0) {
 		conn_reset(p, c);
 	} else if (done[0] && done[1]) {
 		conn_close(p, c);

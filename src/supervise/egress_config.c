@@ -29,6 +29,7 @@ int egress_write_config(struct buf *b, const struct policy *p, bool ask)
 	if (ask && !n->strict_allowlist)
 		buf_printf(b, "ask %d\n", ASK_MS);
 	buf_printf(b, "requireSNI %d\n", n->require_sni);
+	buf_printf(b, "allowECH %d\n", n->allow_ech);
 	buf_printf(b, "denyOwn %d\n", n->deny_own_addresses);
 	for (size_t i = 0; i < n->denied_resolved.n; i++)
 		buf_printf(b, "denyAddress %s\n", n->denied_resolved.v[i].text);

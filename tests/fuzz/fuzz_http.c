@@ -51,6 +51,17 @@ static void check_target(struct span target)
 	}
 }
 
+/* In any pieces the same, and what parses as a request is seen to be one. */
+static void check_sniff(const char *text, size_t size, bool request)
+{
+	struct http_sniff whole = { .is = HTTP_SNIFF_NOTHING }, parts = whole;
+	enum http_sniffed is = http_sniff_feed(&whole, text, size);
+
+	for (size_t i = 0; i < size; i++)
+		(void)http_sniff_feed(&parts, text + i, 1);
+	check(parts.is == is && (!request || is == HTTP_SNIFF_YES));
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	const char *text = (const char *)data;
@@ -62,6 +73,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (size_t len = 0; len <= size && again == 0; len++)
 		again = http_head_end(text, len, &step, NULL);
 	check(n == again);
+	check_sniff(text, size, n > 0 && http_parse_request(text, (size_t)n, &head, NULL) == 0);
 	if (n <= 0)
 		return 0;
 	if (http_parse_request(text, (size_t)n, &head, NULL) == 0) {

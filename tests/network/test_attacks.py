@@ -9,6 +9,7 @@ be seen to work there, or the test proves nothing.
 """
 import json
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -744,8 +745,13 @@ def test_missing_proxy(net, box):
     assert not net.events, net.events
 
 
+def memory_of(pid):
+    """Most that it ever had, in kB."""
+    return int(Path(f"/proc/{pid}/status").read_text().split("VmHWM:")[1].split()[0])
+
+
 def test_n16_flood(net, box):
-    """Many unfinished requests and an endless head: bounded memory, others are served."""
+    """Many unfinished requests and a head of a gigabyte: bounded memory, others are served."""
     script = """
 import socket, urllib.request
 hold = [socket.create_connection(("127.0.0.1", 3128)) for _ in range(800)]
@@ -754,8 +760,8 @@ for s in hold:
 big = socket.create_connection(("127.0.0.1", 3128))
 big.sendall(b"GET http://allowed.test/ HTTP/1.1\\r\\nX: ")
 try:
-    for _ in range(1000):
-        big.sendall(b"x" * 65536)
+    for _ in range(1024):
+        big.sendall(b"x" * (1 << 20))
 except OSError:
     pass
 print(urllib.request.urlopen("http://allowed.test/", timeout=5).read().decode().split()[0])
@@ -763,9 +769,108 @@ print(flush=True)
 input()"""
     with box.start(PYTHON, "-c", script) as child:
         assert child.process.stdout.readline() == b"hello\n"
-        status = Path(f"/proc/{proxy_of(child)}/status").read_text()
-        assert int(status.split("VmHWM:")[1].split()[0]) < 32_000, status
+        assert memory_of(proxy_of(child)) < 32_000
         child.wait(input=b"\n")
+
+
+# COUNT BYTES: as many connections to the proxy, each with the beginning of a long request
+CROWD = """
+import resource, socket, sys, urllib.request
+count, size = map(int, sys.argv[1:])
+hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+hold, part = [], b"GET http://allowed.test/ HTTP/1.1\\r\\nX: " + b"x" * size
+for _ in range(count):
+    s = socket.socket()
+    s.setblocking(False)
+    s.connect_ex(("127.0.0.1", 3128))
+    hold.append(s)
+for s in hold:
+    s.settimeout(5)
+    try:
+        s.sendall(part)
+    except OSError:
+        pass
+print("open", flush=True)
+input()
+for s in hold:
+    s.close()
+print(urllib.request.urlopen("http://allowed.test/", timeout=10).read().decode().split()[0], flush=True)
+input()
+"""
+
+
+def test_n16_ten_thousand_connections(net, box):
+    """As many at once as there may be, each with as much of a head as is taken; then one that
+    means it."""
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    count = min(10_000, hard - 100)
+    for size, limit in ((31_000, 32_000), (7_900, 128_000)):
+        with box.start(PYTHON, "-c", CROWD, str(count), str(size)) as child:
+            assert child.process.stdout.readline() == b"open\n", child.process.stderr.read()
+            pid = proxy_of(child)
+            assert memory_of(pid) < limit, (size, memory_of(pid))
+            child.process.stdin.write(b"\n")
+            child.process.stdin.flush()
+            assert child.process.stdout.readline() == b"hello\n"
+            child.wait(input=b"\n")
+
+
+# COUNT: ask for as many names that nobody answers for and hang up, then for one that is there
+QUESTIONS = """
+import socket, struct, sys, time, urllib.request
+for i in range(int(sys.argv[1])):
+    s = socket.create_connection(("127.0.0.1", 3128))
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    s.sendall(b"CONNECT n%d.hole.test:443 HTTP/1.1\\r\\nHost: n%d.hole.test:443\\r\\n\\r\\n" % (i, i))
+    if i % 50 == 0:
+        time.sleep(0.005)
+    s.close()
+start = time.monotonic()
+print(urllib.request.urlopen("http://allowed.test/", timeout=25).read().decode().split()[0],
+      time.monotonic() - start < 10, flush=True)
+input()
+"""
+
+
+def test_n16_questions_without_end(net, box):
+    """Names that no server answers for, asked for and given up again and again: they neither pile
+    up nor keep others from being looked up."""
+    box.options = ["--allow-domain", "allowed.test", "--allow-domain", "*.hole.test"]
+    net.silent = (".hole.test",)
+    with box.start(PYTHON, "-c", QUESTIONS, "3000") as child:
+        assert child.process.stdout.readline() == b"hello True\n", child.process.stderr.read()
+        assert memory_of(proxy_of(child)) < 16_000
+        child.wait(input=b"\n")
+
+
+def test_n16_upstream_that_never_answers(net, box):
+    """Servers that accept and are silent, by every way: the client's own time-out counts, a request
+    whose client is gone is given up, and others are served meanwhile."""
+    script = """
+import socket, urllib.request
+hold = []
+def connect(port):
+    hold.append(socket.create_connection(("127.0.0.1", port)))
+    return hold[-1]
+for i in range(300):
+    connect(3128).sendall(b"GET http://allowed.test:9/ HTTP/1.1\\r\\nHost: allowed.test:9\\r\\n\\r\\n")
+    connect(3128).sendall(b"CONNECT allowed.test:9 HTTP/1.1\\r\\nHost: allowed.test:9\\r\\n\\r\\n")
+    hold.append(socket.create_connection(("allowed.test", 9)))
+    hold[-1].sendall(b"anybody")
+try:
+    urllib.request.urlopen("http://allowed.test:9/", timeout=0.5)
+except OSError:
+    print("gave up", flush=True)
+print(urllib.request.urlopen("http://allowed.test/", timeout=5).read().decode().split()[0], flush=True)
+input()"""
+    with box.start(PYTHON, "-c", script) as child:
+        assert child.process.stdout.readline() == b"gave up\n", child.process.stderr.read()
+        assert child.process.stdout.readline() == b"hello\n"
+        assert memory_of(proxy_of(child)) < 16_000
+        r = child.wait(input=b"\n")
+    assert r.code == 0, str(r)
+    assert not net.leaks(), net.leaks()
 
 
 def test_n16_race_to_another_address(net, box):

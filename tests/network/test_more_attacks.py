@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from ambit_test import wait_until
+from ambit_test import skip_impossible, wait_until
 from test_attacks import GET, PYTHON, assert_no_leak, attempts, connect_to, stopped  # noqa: F401
 
 
@@ -81,6 +81,60 @@ def test_n4_hello_in_pieces(net, box, attempts):
     net.forget()
     attempts([("tcp", "allowed.test", 8443, pieces(good, 7))])  # control
     assert wait_until(lambda: [e for e in net.events if e.kind == "tls"], 2)
+
+
+@pytest.fixture
+def go_server(net, built):
+    """A TLS server written in Go, on a port that is not known for TLS; it notes the names in hellos."""
+    program = net.directory / "go-hellos"
+    if not program.exists():
+        skip_impossible("go is not installed")
+    with net.inside():
+        p = subprocess.Popen([program, "2053", net.certificate, net.directory / "key.pem"],
+                             stdout=subprocess.PIPE, text=True)
+    assert p.stdout.readline() == "up\n"
+    thread = threading.Thread(
+        target=lambda: [net.note("tls", line.split()[1], 2053) for line in p.stdout])
+    thread.start()
+    yield
+    p.kill()
+    p.wait()
+    thread.join()
+
+
+@pytest.mark.parametrize("way", ["transparent", "connect", "socks"])
+def test_n4_record_before_the_hello(net, box, attempts, go_server, way):
+    """Go's servers, and others, pass over a warning and take the hello behind it: it is TLS, and
+    not another protocol, on any port."""
+    def one(name):
+        data = b"\x15\3\1\0\2\1\x5a" + hello(name)  # a warning: no renegotiation
+        return {"transparent": ("tcp", "allowed.test", 2053, data),
+                "connect": connect_to(b"allowed.test:2053", data),
+                "socks": ("socks", "allowed.test", 2053, data)}[way]
+
+    straight = ("tcp", "allowed.test", 2053, b"\x15\3\1\0\2\1\x5a" + hello("evil.test"))
+    stopped(net, lambda: attempts([one("evil.test")]), lambda: attempts.host([straight]))
+    assert "denied connect to allowed.test:2053" in attempts.err, attempts.err
+
+
+@pytest.mark.parametrize("way", ["transparent", "connect", "socks"])
+def test_n4_host_field_on_other_ports(net, box, attempts, way):
+    """Plain HTTP on any port: the Host field of a request inside a tunnel, and of the second one on
+    the same connection."""
+    def one(data):
+        return {"transparent": ("tcp", "allowed.test", 8080, data),
+                "connect": connect_to(b"allowed.test:8080", data),
+                "socks": ("socks", "allowed.test", 8080, data)}[way]
+
+    fine = b"GET /fine HTTP/1.1\r\nHost: allowed.test:8080\r\n\r\n"
+    for data in (GET % (b"smuggled", b"evil.test"), fine + GET % (b"smuggled", b"evil.test:8080"),
+                 b"GET http://evil.test/smuggled HTTP/1.1\r\nHost: evil.test\r\n\r\n"):
+        reply, = stopped(net, lambda: attempts([one(data)]),
+                         lambda: attempts.host([("tcp", "allowed.test", 8080, data)]))
+        assert "smuggled" not in reply, reply
+    net.forget()
+    reply, = attempts([one(fine)])
+    assert "hello from allowed.test:8080/fine" in reply, reply
 
 
 # --- N11: out by the front door -----------------------------------------------------------

@@ -417,6 +417,155 @@ def test_http_inside_a_tunnel_to_port_80_is_judged(start, serve):
     assert p.record(via="connect", verdict="deny")["host"] == "evil.test"
 
 
+def sent_apart(s, *parts):
+    for part in parts:
+        s.sendall(part)
+        time.sleep(0.05)
+
+
+def test_plain_http_in_a_tunnel_to_any_port_is_judged(start, serve):
+    up = serve(http_server)
+    p = start("allow web.test\n")
+    at = p.listen("listener http")
+    host = f"web.test:{up.port}".encode()
+    with connect_through(at, "web.test", up.port) as s:
+        f = s.makefile("rb")
+        for path in b"a", b"b":
+            s.sendall(b"GET /%s HTTP/1.1\r\nHost: %s\r\n\r\n" % (path, host))
+            head = read_head(f)
+            assert b" 200 " in head and b"GET /%s " % path in read_body(f, head)
+        s.sendall(b"GET /c HTTP/1.1\r\nHost: evil.test\r\n\r\n")
+        assert b" 400 " in read_head(f)
+    assert up.accepted == 1 and len(up.seen) == 2
+    assert p.record(via="connect", verdict="deny")["host"] == "evil.test"
+    # however a server might read it as a request to somebody else
+    for odd in (b"\r\nGET / HTTP/1.1\r\nHost: evil.test\r\n\r\n",
+                b"GET  / \t HTTP/1.1\nHost: evil.test\n\n",
+                b"get / http/1.1\r\nHost: evil.test\r\n\r\n",
+                b"GET http://evil.test/ HTTP/1.1\r\nHost: evil.test\r\n\r\n",
+                b"PRI * HTTP/1.1\r\nHost: evil.test\r\n\r\n",
+                b"PRI * HTTP/2.0 \r\nHost: evil.test\r\n\r\n",
+                b"G" * 20000 + b" / HTTP/1.1\r\nHost: evil.test\r\n\r\n"):
+        with connect_through(at, "web.test", up.port) as s:
+            s.sendall(odd)
+            answer = all_of(s)
+            assert b" 400 " in answer or answer == b"<RST>", (odd, answer)
+    assert not [head for head, _ in up.seen if b"evil" in head or b"PRI" in head], up.seen
+
+
+def test_http_in_pieces_does_not_get_past(start, serve):
+    """A method alone may be any protocol's word and goes on; what follows it does not."""
+    def handler(server, conn):
+        data = b""
+        with contextlib.suppress(OSError):
+            while part := conn.recv(1000):
+                data += part
+        server.seen.append(data)
+
+    up = serve(handler)
+    p = start("allow web.test\n")
+    at = p.listen("listener http")
+    rest = b"HTTP/1.1\r\nHost: evil.test\r\n\r\n"
+    for parts in ((b"GE", b"T / ", rest), (b"\r\n", b"GET / ", rest), (b"G", b"ET / HTT", rest[3:])):
+        with connect_through(at, "web.test", up.port) as s:
+            with contextlib.suppress(OSError):
+                sent_apart(s, *parts)
+            assert all_of(s) in (b"", b"<RST>")
+        assert "in pieces" in p.record(verdict="deny")["reason"]
+    with connect_through(at, "web.test", up.port) as s:  # waited for as long as it takes a while
+        sent_apart(s, b"GET /", b" ", rest)
+        assert b" 400 " in all_of(s)
+    time.sleep(0.1)
+    assert not [d for d in up.seen if b"evil" in d or b"HTTP/" in d], up.seen
+
+
+def test_what_is_not_http_goes_on_at_once(start, serve):
+    up = serve(echo_server)
+    p = start("allow web.test\n")
+    at = p.listen("listener http")
+    for first in (b"x", b"12", b"PING\r\n", b"GET key\r\n", b"*1\r\n$4\r\nPING\r\n", b"\0\0\0\x08",
+                  b"SSH-2.0-OpenSSH_9.2p1 Debian-2\r\n", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+                  b"0032git-upload-pack /project.git\0host=web.test\0", b"{\"a\": 1}", b"\r\n",
+                  b"A" * 70000, b"A " + b"b" * 70000):
+        with connect_through(at, "web.test", up.port) as s:
+            s.sendall(first)
+            began, got = time.monotonic(), b""
+            while len(got) < len(first):
+                got += s.recv(len(first) - len(got))
+            assert got == first and time.monotonic() - began < 2, first
+            s.sendall(b"HTTP/1.1")
+            assert s.recv(100) == b"HTTP/1.1"
+    with connect_through(at, "web.test", up.port) as s:  # a line of words that does not end
+        s.settimeout(8)
+        s.sendall(b"say something")
+        assert s.recv(100) == b"say something"
+        s.sendall(b" to nobody\n and HTTP/1.1 is a text")
+        assert s.recv(100) == b" to nobody\n and HTTP/1.1 is a text"
+    assert not [r for r in p.drain() if r.get("verdict") == "deny"], p.records
+
+
+def test_a_server_that_speaks_first_speaks_no_http(start, serve):
+    def greet(_, conn):
+        conn.sendall(b"hello\n")
+        echo_server(_, conn)
+
+    up = serve(greet)
+    p = start("allow web.test\n")
+    with connect_through(p.listen("listener http"), "web.test", up.port) as s:
+        assert s.recv(6) == b"hello\n"
+        s.sendall(b"GET / HTTP/1.1\r\n")
+        assert s.recv(100) == b"GET / HTTP/1.1\r\n"
+
+
+@pytest.mark.parametrize("first", [b"\x15\3\1\0\2\1\x5a", b"\x14\3\3\0\1\1", b"\x15\3\1", b"\x17\3\3\0\1x",
+                                   b"\x18\3\3\0\3\1\0\0"],
+                         ids=["warning", "change-cipher", "cut", "data", "heartbeat"])
+def test_a_record_in_front_of_the_hello_hides_nothing(start, serve, first):
+    """Servers pass over a warning and read the hello behind it."""
+    up = serve(echo_server)
+    p = start("allow web.test\n")
+    at = p.listen("listener http")
+    with connect_through(at, "web.test", up.port) as s:
+        with contextlib.suppress(OSError):
+            sent_apart(s, first, client_hello("evil.test"))
+        assert all_of(s) in (b"", b"<RST>")  # the send may have heard of it
+    assert "malformed" in p.record(verdict="deny")["reason"]
+
+
+def test_encrypted_hellos_have_a_switch(start, serve):
+    def with_ech(name):
+        hello = bytearray(client_hello(name))
+        extension = b"\xfe\x0d\0\4\0\0\1\0"
+        hello += extension
+        for at, size in ((3, 2), (6, 3)):  # the record, the message
+            n = int.from_bytes(hello[at:at + size], "big") + len(extension)
+            hello[at:at + size] = n.to_bytes(size, "big")
+        at = 5 + 4 + 34
+        at += 1 + hello[at]
+        at += 2 + int.from_bytes(hello[at:at + 2], "big")
+        at += 1 + hello[at]
+        n = int.from_bytes(hello[at:at + 2], "big") + len(extension)
+        hello[at:at + 2] = n.to_bytes(2, "big")
+        return bytes(hello)
+
+    up = serve(echo_server)
+    p = start("allow web.test\n")
+    at = p.listen("listener http")
+    with connect_through(at, "web.test", up.port) as s:
+        s.sendall(with_ech("web.test"))
+        assert s.recv(1) == b"\x16"
+    p.config(BASE + "allow web.test\nallowECH 0\n")
+    p.sync()
+    with connect_through(at, "web.test", up.port) as s:
+        s.sendall(with_ech("web.test"))
+        assert all_of(s) == b"<RST>"
+    r = p.record(verdict="deny")
+    assert r["rule"] == "network.allowECH" and "encrypted" in r["reason"], r
+    with connect_through(at, "web.test", up.port) as s:
+        s.sendall(client_hello("web.test"))
+        assert s.recv(1) == b"\x16"
+
+
 # --- SOCKS --------------------------------------------------------------------------
 
 def test_socks(start, serve):
@@ -747,6 +896,59 @@ def test_slow_and_huge_heads_are_bounded(start):
         assert all_of(s).startswith(b"HTTP/1.1 408 ")
         s.close()
     assert time.monotonic() - began < 15
+
+
+def cpu_ticks(p):
+    return sum(map(int, open(f"/proc/{p.process.pid}/stat").read().rsplit(")", 1)[1].split()[11:13]))
+
+
+def test_a_client_that_hangs_up_before_the_answer(start, serve):
+    """It may still want it; nothing spins meanwhile, and requests sent before it are served."""
+    def slow(_, conn):
+        f = conn.makefile("rb")
+        while head := read_head(f):
+            time.sleep(0.6)
+            conn.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n" + head.split()[1][-4:])
+
+    up = serve(slow)
+    p = start("allow web.test\n")
+    at = p.listen("listener http")
+    before = cpu_ticks(p)
+    with client(at) as s:
+        s.sendall(get(f"http://web.test:{up.port}/1111"))
+        time.sleep(0.1)
+        s.sendall(get(f"http://web.test:{up.port}/2222"))
+        s.shutdown(socket.SHUT_WR)
+        data = all_of(s)
+        assert data.endswith(b"2222") and b"1111" in data, data
+    with client(at) as s:  # and one that is really gone
+        s.sendall(get(f"http://web.test:{up.port}/3333"))
+        time.sleep(0.1)
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    p.record(host="web.test", received=0)
+    assert cpu_ticks(p) - before < 20  # of 10 ms
+
+
+def test_who_sends_without_end_keeps_nobody_waiting(start, serve):
+    """A head that was refused may go on and on; others are answered between its bytes."""
+    up = serve(http_server)
+    p = start("allow web.test\n")
+    at = p.listen("listener http")
+    flood = "import socket, sys\ns = socket.create_connection(('127.0.0.1', int(sys.argv[1])))\n" \
+            "s.sendall(b'GET http://web.test/ HTTP/1.1\\r\\nX: ')\nb = b'a' * (1 << 20)\n" \
+            "while True: s.sendall(b)"
+    senders = [subprocess.Popen([sys.executable, "-c", flood, str(at[1])], stderr=subprocess.DEVNULL)
+               for _ in range(3)]
+    try:
+        for _ in range(20):
+            began = time.monotonic()
+            assert ask(at, get(f"http://web.test:{up.port}/"))[0] == 200
+            assert time.monotonic() - began < 3
+    finally:
+        for s in senders:
+            s.kill()
+            s.wait()
+    assert p.pss_kb() < 8192
 
 
 def test_more_connections_than_fds(start, serve):

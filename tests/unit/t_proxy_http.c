@@ -351,6 +351,61 @@ static void test_chunked_limits(void **state UNUSED)
 	assert_int_equal(http_chunked_feed(&c, line, sizeof(line)), -EINVAL);
 }
 
+static void test_sniff(void **state UNUSED)
+{
+	static const struct {
+		const char *text;
+		enum http_sniffed is;
+	} cases[] = {
+		{ "", HTTP_SNIFF_NOTHING },
+		{ " \t\r\n", HTTP_SNIFF_NOTHING },
+		{ "GET", HTTP_SNIFF_WORD },
+		{ "\r\nGET", HTTP_SNIFF_WORD },
+		{ "GET ", HTTP_SNIFF_LINE },
+		{ "GET /http/ HTTP", HTTP_SNIFF_LINE },
+		{ "GET / HTTP/", HTTP_SNIFF_YES },
+		{ "GET / HTTP/1.1\r\nHost: a\r\n", HTTP_SNIFF_YES },
+		{ "\n \rx  \xff\t\thttp/9", HTTP_SNIFF_YES },
+		{ "GET HTTP/", HTTP_SNIFF_YES },
+		{ "PRI * HTTP/2.0", HTTP_SNIFF_LINE },
+		{ "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", HTTP_SNIFF_NO },
+		{ "PRI * HTTP/1.1", HTTP_SNIFF_YES },
+		{ "PRI * HTTP/2.0\n", HTTP_SNIFF_YES },
+		{ " PRI * HTTP/2.0\r\n", HTTP_SNIFF_YES },
+		{ "PING\r\nGET / HTTP/1.1\r\n", HTTP_SNIFF_NO },
+		{ "PING\nGET / HTTP/1.1\r\n", HTTP_SNIFF_NO },
+		{ "GET /\r\n", HTTP_SNIFF_NO },
+		{ "GET /\1 HTTP/1.1\r\n", HTTP_SNIFF_NO },
+		{ "{GET / HTTP/1.1\r\n", HTTP_SNIFF_NO },
+		{ "\x16\3\1", HTTP_SNIFF_NO },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		for (size_t piece = 1; piece < 8; piece++) {
+			struct http_sniff s = { .is = HTTP_SNIFF_NOTHING };
+			size_t len = strlen(cases[i].text);
+
+			for (size_t at = 0; at < len; at += piece)
+				(void)http_sniff_feed(&s, cases[i].text + at,
+						      len - at < piece ? len - at : piece);
+			if (s.is != cases[i].is)
+				fail_msg("%s: %d", cases[i].text, (int)s.is);
+		}
+	}
+}
+
+static void test_sniff_limits(void **state UNUSED)
+{
+	struct http_sniff s = { .is = HTTP_SNIFF_NOTHING };
+
+	for (size_t i = 0; i < HTTP_SNIFF_MAX; i++)
+		assert_int_equal(http_sniff_feed(&s, "A", 1), HTTP_SNIFF_WORD);
+	assert_int_equal(http_sniff_feed(&s, "A", 1), HTTP_SNIFF_NO);
+	assert_int_equal(http_sniff_feed(&s, " HTTP/1", 7), HTTP_SNIFF_NO);
+	s = (struct http_sniff){ .is = HTTP_SNIFF_NOTHING };
+	assert_int_equal(http_sniff_feed(&s, "A\0 / HTTP/1", 12), HTTP_SNIFF_NO);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -363,6 +418,8 @@ int main(void)
 		cmocka_unit_test(test_responses),
 		cmocka_unit_test(test_chunked),
 		cmocka_unit_test(test_chunked_limits),
+		cmocka_unit_test(test_sniff),
+		cmocka_unit_test(test_sniff_limits),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

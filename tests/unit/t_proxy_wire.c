@@ -229,6 +229,13 @@ static void test_sni_not_tls(void **state UNUSED)
 			 SNI_BAD); /* a ServerHello */
 	assert_int_equal(sni_parse(BYTES("\x16\3\1\0\4\1\xff\xff\xff"), &sni), SNI_BAD); /* 16 MB */
 	assert_int_equal(sni_parse(BYTES("\x16\3\1\0\2\1\0\x17\3\1\0\1x"), &sni), SNI_BAD);
+	/* a warning in front, which servers pass over */
+	assert_int_equal(sni_parse(BYTES("\x15"), &sni), SNI_MORE);
+	assert_int_equal(sni_parse(BYTES("\x15\3\1\0"), &sni), SNI_MORE);
+	assert_int_equal(sni_parse(BYTES("\x15\3\1\0\2\1\x5a\x16\3\1"), &sni), SNI_BAD);
+	assert_int_equal(sni_parse(BYTES("\x15\2\1\0\2"), &sni), SNI_NOT_TLS);
+	assert_int_equal(sni_parse(BYTES("\x13\3\1\0\2"), &sni), SNI_NOT_TLS);
+	assert_int_equal(sni_parse(BYTES("\x19\3\1\0\2"), &sni), SNI_NOT_TLS);
 }
 
 /* --- DNS --- */
