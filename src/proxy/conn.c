@@ -24,6 +24,7 @@ static const uint32_t wait_ms[WAIT_MAX_] = {
 	[WAIT_HEAD] = 10000, /* a whole request head, SOCKS request or DNS message */
 	[WAIT_IDLE] = 60000, /* between requests, and for the first byte of a hello */
 	[WAIT_HELLO] = 5000, /* from its first byte to its last */
+	[WAIT_LINE] = 1000, /* for the rest of a line that may be a request's */
 	[WAIT_NEXT] = 10000, /* for an address when there is another to try */
 	[WAIT_DIAL] = 30000, /* for the resolver, the last address, the parent's answer */
 	[WAIT_LINGER] = 2000, /* for the client to read our last words */

@@ -89,6 +89,7 @@ enum wait {
 	WAIT_ASK,
 	WAIT_IDLE,
 	WAIT_HELLO,
+	WAIT_LINE,
 	WAIT_NEXT,
 	WAIT_DIAL,
 	WAIT_LINGER,
@@ -146,7 +147,7 @@ struct http_exchange {
 	enum http_body body;
 	uint64_t length;
 	bool fixed; /* origin-form to one target: port 80 of a tunnel or captured */
-	bool to_head, websocket, client_close, old_client;
+	bool to_head, upgrade, client_close, old_client;
 	bool upstream_close;
 	bool reused; /* the upstream was kept from an earlier request */
 	bool responded; /* a byte of the response has been seen */

@@ -68,7 +68,7 @@ static void write_response(struct conn *c, const struct http_head *head)
 			http_put_field(out, &f);
 	}
 	if (head->status == 101)
-		buf_puts(out, "Connection: Upgrade\r\nUpgrade: websocket\r\n");
+		http_put_upgrade(out, head->upgrade);
 	else if (head->status >= 200 && c->http->client_close)
 		buf_puts(out, "Connection: close\r\n");
 	buf_puts(out, "\r\n");
@@ -79,7 +79,7 @@ static bool begin_response(struct proxy *p, struct conn *c, const struct http_he
 {
 	struct http_exchange *h = c->http;
 
-	if (head->status == 101 && (!h->websocket || !head->websocket)) {
+	if (head->status == 101 && (!h->upgrade || !head->upgrade.ptr)) {
 		conn_refuse(p, c, REFUSE_UNREACHABLE,
 			    "the server switches to a protocol that "
 			    "was not asked for");

@@ -148,8 +148,8 @@ static void write_request(struct conn *c, const struct http_head *head, const st
 		put_authority(b, t);
 	buf_puts(b, "\r\n");
 	put_fields(b, head);
-	if (head->websocket)
-		buf_puts(b, "Connection: Upgrade\r\nUpgrade: websocket\r\n");
+	if (head->upgrade.ptr)
+		http_put_upgrade(b, head->upgrade);
 	if (parent && parent->authorization)
 		buf_printf(b, "Proxy-Authorization: %s\r\n", parent->authorization);
 	buf_puts(b, "\r\n");
@@ -239,7 +239,7 @@ static void start_request(struct proxy *p, struct conn *c, const struct http_hea
 	write_request(c, head, &t, parent);
 	h->body = head->body;
 	h->length = head->length;
-	h->websocket = head->websocket;
+	h->upgrade = head->upgrade.ptr != NULL;
 	h->client_close = head->close;
 	h->old_client = head->minor == 0;
 	h->reused = can_reuse(c, &t, parent);

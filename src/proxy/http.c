@@ -27,6 +27,13 @@ bool span_is(struct span s, const char *lower)
 	return lower[i] == '\0';
 }
 
+static bool starts_with(struct span s, const char *lower)
+{
+	size_t n = strlen(lower);
+
+	return s.len >= n && span_is((struct span){ s.ptr, n }, lower);
+}
+
 static bool is_token_char(char c)
 {
 	return ascii_alnum(c) || (c != '\0' && strchr("!#$%&'*+-.^_`|~", c));
@@ -147,6 +154,13 @@ void http_put_field(struct buf *out, const struct http_field *f)
 	buf_append(out, "\r\n", 2);
 }
 
+void http_put_upgrade(struct buf *out, struct span protocol)
+{
+	buf_puts(out, "Connection: Upgrade\r\nUpgrade: ");
+	buf_append(out, protocol.ptr, protocol.len);
+	buf_puts(out, "\r\n");
+}
+
 bool http_is_hop_by_hop(const struct http_head *head, struct span name)
 {
 	static const char *const always[] = {
@@ -169,7 +183,7 @@ bool http_is_hop_by_hop(const struct http_head *head, struct span name)
 
 /* What one pass over the fields collects. */
 struct framing {
-	bool has_length, has_coding, upgrade_listed, upgrade_websocket;
+	bool has_length, has_coding, upgrade_listed;
 };
 
 static int on_host(struct http_head *h, struct framing *f UNUSED, struct span v, struct error *e)
@@ -229,10 +243,19 @@ static int on_connection(struct http_head *h, struct framing *f, struct span v, 
 	return 0;
 }
 
-static int on_upgrade(struct http_head *h UNUSED, struct framing *f, struct span v,
+/*
+ * One protocol, and what is spoken then is for this very server: not HTTP/2, whose requests
+ * say themselves whom they are for, nor TLS, whose hello does. Such an offer is taken out.
+ */
+static int on_upgrade(struct http_head *h, struct framing *f UNUSED, struct span v,
 		      struct error *e UNUSED)
 {
-	f->upgrade_websocket = span_is(v, "websocket");
+	bool fits = v.len > 0 && v.len <= HTTP_UPGRADE_MAX && !h->upgrade.ptr;
+
+	for (size_t i = 0; i < v.len && fits; i++)
+		fits = is_token_char(v.ptr[i]) || v.ptr[i] == '/';
+	if (fits && !starts_with(v, "h2") && !starts_with(v, "tls") && !starts_with(v, "http"))
+		h->upgrade = v;
 	return 0;
 }
 
@@ -283,7 +306,8 @@ static int scan_fields(struct http_head *h, struct framing *f, struct error *e)
 	}
 	if (f->has_length && f->has_coding)
 		return error_set(e, EINVAL, "both Content-Length and Transfer-Encoding");
-	h->websocket = f->upgrade_listed && f->upgrade_websocket && h->minor == 1;
+	if (!f->upgrade_listed || h->minor == 0)
+		h->upgrade.ptr = NULL;
 	h->close = h->close || h->minor == 0;
 	return 0;
 }

@@ -24,6 +24,7 @@
 #define HTTP_CONNECTION_MAX 256 /* bytes of one Connection field */
 #define HTTP_CHUNK_LINE_MAX 256 /* size and extensions of one chunk */
 #define HTTP_TRAILER_MAX 8192
+#define HTTP_UPGRADE_MAX 32 /* bytes of a protocol's name */
 #define HTTP_SNIFF_MAX ((uint32_t)64 << 10) /* bytes of a first line */
 
 struct span {
@@ -43,13 +44,13 @@ struct http_head {
 	struct span start_line; /* without CRLF */
 	struct span fields; /* the header lines, each with its CRLF */
 	struct span host; /* value of the one Host field; ptr is NULL when there is none */
+	struct span upgrade; /* the protocol to change to; NULL = none, or one that may not be */
 	uint64_t length; /* HTTP_BODY_LENGTH */
 	enum http_body body;
 	unsigned status; /* responses */
 	unsigned minor; /* of HTTP/1.minor: 0 or 1 */
 	bool connection; /* there is a Connection field */
 	bool close; /* the sender will not reuse the connection */
-	bool websocket; /* Connection: upgrade with Upgrade: websocket */
 };
 
 struct http_field {
@@ -74,6 +75,7 @@ int http_parse_response(const char *data, size_t len, bool to_head, struct http_
 /* Take the next field off *rest. False at the end. */
 bool http_next_field(struct span *rest, struct http_field *ret);
 void http_put_field(struct buf *out, const struct http_field *f); /* with its line's end */
+void http_put_upgrade(struct buf *out, struct span protocol); /* the two fields that ask for it */
 /* Is the field meant for this hop only? Those named by Connection are. */
 bool http_is_hop_by_hop(const struct http_head *head, struct span name);
 

@@ -81,7 +81,7 @@ static void deny_hello(struct proxy *p, struct conn *c, enum sni_result result,
 	conn_deny(p, c, c->name, c->port, &v);
 }
 
-enum passage { PASS_DENIED, PASS_WAIT, PASS_OPEN, PASS_HTTP };
+enum passage { PASS_DENIED, PASS_WAIT, PASS_WAIT_LINE, PASS_OPEN, PASS_HTTP };
 
 /* It is not TLS, and may be something else. */
 static enum passage gate_plain(const struct conn *c, bool last)
@@ -95,7 +95,7 @@ static enum passage gate_plain(const struct conn *c, bool last)
 	case HTTP_SNIFF_YES:
 		return PASS_HTTP;
 	case HTTP_SNIFF_LINE:
-		return last ? PASS_OPEN : PASS_WAIT;
+		return last ? PASS_OPEN : PASS_WAIT_LINE;
 	case HTTP_SNIFF_NOTHING:
 	case HTTP_SNIFF_WORD:
 	case HTTP_SNIFF_NO:
@@ -141,7 +141,9 @@ static void begin_http(struct proxy *p, struct conn *c)
 
 void front_hello(struct proxy *p, struct conn *c)
 {
-	switch (gate_check(p, c, c->wait == WAIT_HELLO && c->deadline_ms <= p->now_ms)) {
+	bool waited = c->wait == WAIT_HELLO || c->wait == WAIT_LINE;
+
+	switch (gate_check(p, c, waited && c->deadline_ms <= p->now_ms)) {
 	case PASS_OPEN:
 		c->gate = GATE_OPEN;
 		dial_start(p, c, false);
@@ -153,6 +155,10 @@ void front_hello(struct proxy *p, struct conn *c)
 	case PASS_WAIT:
 		if (c->wait != WAIT_HELLO)
 			conn_wait(p, c, WAIT_HELLO);
+		break;
+	case PASS_WAIT_LINE:
+		if (c->wait != WAIT_LINE)
+			conn_wait(p, c, WAIT_LINE);
 		break;
 	case PASS_DENIED:
 		break;
@@ -214,6 +220,10 @@ static bool pass_gate(struct proxy *p, struct conn *c)
 	case PASS_WAIT:
 		if (c->side[0].in.len > 0 && c->wait != WAIT_HELLO)
 			conn_wait(p, c, WAIT_HELLO);
+		return true;
+	case PASS_WAIT_LINE:
+		if (c->wait != WAIT_LINE)
+			conn_wait(p, c, WAIT_LINE);
 		return true;
 	case PASS_HTTP:
 		begin_http(p, c);

@@ -125,6 +125,33 @@ def test_interim_answers_and_websockets_pass(start, serve):
         assert f.read() == b"ECHO"
 
 
+def test_other_protocols_may_be_changed_to(start, serve):
+    """As docker attach does; not HTTP/2 and TLS, in which another name could be asked for."""
+    def handler(server, conn):
+        f = conn.makefile("rb")
+        head = read_head(f)
+        server.seen.append(head)
+        name = head.split(b"Upgrade: ")[-1].split(b"\r\n")[0] if b"Upgrade: " in head else b"none"
+        conn.sendall(b"HTTP/1.1 101 UPGRADED\r\nConnection: Upgrade\r\nUpgrade: %s\r\n\r\n" % name)
+        conn.sendall(f.read(4).upper())
+
+    up = serve(handler)
+    p = start("allow web.test\n")
+    at = p.listen("listener http")
+
+    def ask_for(name, data):
+        with connect_through(at, "web.test", up.port) as s:
+            s.sendall(b"POST /attach HTTP/1.1\r\nHost: web.test:%d\r\nConnection: Upgrade\r\n"
+                      b"Upgrade: %s\r\n\r\n" % (up.port, name) + data)
+            return all_of(s)
+
+    answer = ask_for(b"tcp", b"echo")
+    assert b" 101 UPGRADED" in answer and b"Upgrade: tcp" in answer and answer.endswith(b"ECHO"), answer
+    for name in b"h2c", b"TLS/1.0", b"tcp, h2c":
+        assert b" 502 " in ask_for(name, b""), name
+        assert b"pgrade" not in up.seen[-1], up.seen[-1]
+
+
 def test_a_kept_upstream_that_went_away_is_dialled_anew(start, serve):
     def handler(server, conn):
         head = read_head(conn.makefile("rb"))

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "proxy/http.h"
@@ -145,15 +146,29 @@ static void test_limits(void **state UNUSED)
 
 static void test_connection_and_upgrade(void **state UNUSED)
 {
+	static const char *const refused[] = {
+		"h2c", "H2C",    "h2",       "TLS/1.0", "",
+		"a b", "tcp, x", "HTTP/2.0", "a;b=c",   "abcdefghijklmnopqrstuvwxyz0123456"
+	};
 	struct http_head head;
 
 	assert_true(REQUEST("GET / HTTP/1.0\r\n\r\n", &head) > 0 && head.close);
 	assert_true(REQUEST(LINE "Connection: foo,close\r\n\r\n", &head) > 0 && head.close);
 	assert_true(REQUEST(LINE "Connection: ,upgrade,\r\nUpgrade: WebSocket\r\n\r\n", &head) > 0);
-	assert_true(head.websocket);
-	assert_true(REQUEST(LINE "Upgrade: websocket\r\n\r\n", &head) > 0 && !head.websocket);
+	assert_true(span_is(head.upgrade, "websocket"));
+	assert_true(REQUEST(LINE "Upgrade: websocket\r\n\r\n", &head) > 0 && !head.upgrade.ptr);
 	assert_true(REQUEST(LINE "Connection: upgrade\r\nUpgrade: h2c\r\n\r\n", &head) > 0);
-	assert_false(head.websocket);
+	assert_null(head.upgrade.ptr);
+	/* others may be changed to as well, but not what has names of its own inside */
+	assert_true(REQUEST(LINE "Connection: upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n", &head) > 0);
+	assert_true(span_is(head.upgrade, "spdy/3.1"));
+	for (size_t i = 0; i < ARRAY_LEN(refused); i++) {
+		char text[256];
+
+		(void)snprintf(text, sizeof(text),
+			       LINE "Connection: upgrade\r\nUpgrade: %s\r\n\r\n", refused[i]);
+		assert_true(request(text, strlen(text), &head) > 0 && !head.upgrade.ptr);
+	}
 	assert_true(REQUEST(LINE "Content-Length: 0\r\n\r\n", &head) > 0);
 	assert_int_equal(head.body, HTTP_BODY_NONE);
 }
