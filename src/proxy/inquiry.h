@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 /* At most this many without an answer: each of them fits into the socket's buffer. */
-#define INQUIRIES_MAX 128
+#define INQUIRIES_MAX 512
 
 /* What an inquiry is: a question, or a connection that comes with it. */
 enum inquiry_kind {

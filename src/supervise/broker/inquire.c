@@ -58,6 +58,7 @@ struct inquiries {
 struct inquiries *inquiries_new(struct broker *b)
 {
 	const struct timeval patience = { .tv_sec = ROOM_WAIT_S };
+	const int room = INQUIRIES_MAX * 1024; /* the kernel's own share of a message is most of it */
 	struct inquiries *q = b->inquiries_fd < 0 ? NULL : calloc(1, sizeof(*q));
 
 	if (q) {
@@ -67,6 +68,7 @@ struct inquiries *inquiries_new(struct broker *b)
 		/* for connections; questions do not wait */
 		(void)setsockopt(b->inquiries_fd, SOL_SOCKET, SO_SNDTIMEO, &patience,
 				 sizeof(patience));
+		(void)setsockopt(b->inquiries_fd, SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
 	}
 	return q;
 }
