@@ -411,7 +411,9 @@ class Internet:
 
     def _dns_udp(self, sock):
         data, control, _, peer = sock.recvmsg(4096, 256)
-        if _dns_question(data)[0].endswith(self.silent):
+        name, kind, _ = _dns_question(data)
+        if name.endswith(self.silent):
+            self.note("dns", name, kind)
             return
         reply = dns_answer(data, self._lookup)
         _, _, info = control[0]  # answer from the address that was asked
