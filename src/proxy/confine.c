@@ -5,8 +5,8 @@
  *
  *   1. fds: all but the control socket and stderr are closed; standard input and
  *      output become /dev/null.
- *   2. limits: no core files, no files at all, not dumpable, no_new_privs.
- *   3. capabilities: none (matters to a root caller).
+ *   2. root becomes nobody: what only root may read in /etc is nothing to resolve names by.
+ *   3. limits: no core files, no files at all, not dumpable, no_new_privs; no capabilities.
  *   4. Landlock: reading below the directories that name resolution needs;
  *      no writing, making, executing anywhere; no TCP port may be bound; no
  *      signals or abstract sockets to processes outside.
@@ -20,6 +20,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <limits.h>
 #include <linux/seccomp.h>
 #include <stdlib.h>
@@ -35,6 +36,7 @@
 #include "base/sys.h"
 #include "proxy/proxy.h"
 
+#define NOBODY 65534
 #define LANDLOCK_EXECUTE (1ULL << 0)
 #define LANDLOCK_READ_FILE (1ULL << 2)
 #define LANDLOCK_READ_DIR (1ULL << 3)
@@ -71,6 +73,20 @@ int confine_inherited(struct error *e)
 	(void)sys_close_range(PROXY_CONTROL_FD + 1, ~0U, 0);
 	(void)take_fd(&null);
 	return 0;
+}
+
+/* Where that user does not exist (a namespace with one id), root stays what it is there. */
+static void confine_root(void)
+{
+	int signal = 0;
+
+	if (geteuid() != 0 || prctl(PR_GET_PDEATHSIG, &signal) < 0)
+		return;
+	if (setgroups(0, NULL) < 0 || setresgid(NOBODY, NOBODY, NOBODY) < 0 ||
+	    setresuid(NOBODY, NOBODY, NOBODY) < 0)
+		return;
+	/* forgotten with the old user; who ended meanwhile has closed our control socket */
+	(void)prctl(PR_SET_PDEATHSIG, signal, 0, 0, 0);
 }
 
 static int confine_limits(struct error *e)
@@ -166,6 +182,8 @@ int confine(struct confinement *ret, struct error *e)
 	int r;
 
 	*ret = (struct confinement){ .n_missing = 0 };
+	if (!UNDER_SANITIZER)
+		confine_root();
 	r = confine_limits(e);
 	if (r < 0)
 		return r;
@@ -174,7 +192,7 @@ int confine(struct confinement *ret, struct error *e)
 						 "sanitizer";
 		return 0;
 	}
-	if (geteuid() == 0 && sys_drop_capabilities() < 0)
+	if (sys_drop_capabilities() < 0)
 		ret->missing[ret->n_missing++] = "the proxy could not drop its capabilities";
 	if (confine_files() < 0)
 		ret->missing[ret->n_missing++] = "the proxy is not confined by Landlock: "
