@@ -58,7 +58,8 @@ struct inquiries {
 struct inquiries *inquiries_new(struct broker *b)
 {
 	const struct timeval patience = { .tv_sec = ROOM_WAIT_S };
-	const int room = INQUIRIES_MAX * 1024; /* the kernel's own share of a message is most of it */
+	const int room =
+		INQUIRIES_MAX * 1024; /* the kernel's own share of a message is most of it */
 	struct inquiries *q = b->inquiries_fd < 0 ? NULL : calloc(1, sizeof(*q));
 
 	if (q) {
