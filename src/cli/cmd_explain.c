@@ -12,6 +12,7 @@
 #include "cli/explain.h"
 #include "policy/excluded.h"
 #include "policy/inputs.h"
+#include "policy/match_path.h"
 #include "policy/schema.h"
 
 #define JSON_INDENT 2
@@ -28,14 +29,7 @@ const char *explain_hint(struct arena *a, const char *option, const char *target
 /* The same for a path rule: * ? [ in the name mean themselves. */
 static const char *hint_path(struct arena *a, const char *option, const char *path)
 {
-	_cleanup_buf_ struct buf b = BUF_INIT(BUF_MAX_TEXT);
-
-	for (; *path; path++) {
-		if (strchr("*?[\\", *path))
-			buf_putc(&b, '\\');
-		buf_putc(&b, *path);
-	}
-	return explain_hint(a, option, buf_str(&b));
+	return explain_hint(a, option, pattern_escape(a, path));
 }
 
 static const char *path_rule_key(const struct path_rule *r)

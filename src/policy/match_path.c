@@ -213,6 +213,22 @@ char *pattern_unescape(struct arena *a, const char *text)
 	return out;
 }
 
+const char *pattern_escape(struct arena *a, const char *path)
+{
+	char *out;
+	size_t n = 0;
+
+	if (!path[strcspn(path, "*?[\\")])
+		return path;
+	out = arena_alloc(a, 2 * strlen(path) + 1);
+	for (; *path; path++) {
+		if (strchr("*?[\\", *path))
+			out[n++] = '\\';
+		out[n++] = *path;
+	}
+	return out;
+}
+
 size_t pattern_fixed_len(const char *pattern)
 {
 	/* An escape is as good as a pattern character: its text is not the path's text. */

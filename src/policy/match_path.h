@@ -18,6 +18,8 @@
 bool pattern_is_glob(const char *text);
 /* The path that a text without pattern characters names: backslashes taken away. */
 char *pattern_unescape(struct arena *a, const char *text);
+/* The other way: the text of a rule that means this path and no other. */
+const char *pattern_escape(struct arena *a, const char *path);
 /*
  * 0, or -EINVAL with the reason: unclosed or empty set, backward range, [:class:],
  * "**" inside a component, backslash at the end of one. What fails here matches nothing.

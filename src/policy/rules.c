@@ -11,29 +11,12 @@
 #include "policy/build.h"
 #include "policy/match_path.h"
 
-/* Text of a directory as part of a pattern: its own * ? [ mean themselves. */
-static const char *escape_pattern(struct arena *a, const char *path)
-{
-	char *out;
-	size_t n = 0;
-
-	if (!path[strcspn(path, "*?[\\")])
-		return path;
-	out = arena_alloc(a, 2 * strlen(path) + 1);
-	for (; *path; path++) {
-		if (strchr("*?[\\", *path))
-			out[n++] = '\\';
-		out[n++] = *path;
-	}
-	return out;
-}
-
 /* pattern: home and base are escaped so that only the written text can match loosely. */
 static int expand(struct builder *b, const struct source *s, const char *text, bool pattern,
 		  const char **ret, struct error *e)
 {
-	const char *home = pattern ? escape_pattern(b->a, b->p->home) : b->p->home;
-	const char *base = pattern ? escape_pattern(b->a, s->base) : s->base;
+	const char *home = pattern ? pattern_escape(b->a, b->p->home) : b->p->home;
+	const char *base = pattern ? pattern_escape(b->a, s->base) : s->base;
 
 	if (*text == '$')
 		return error_set(e, EINVAL,
@@ -122,7 +105,7 @@ static const char *resolve_pattern(struct builder *b, const char *pattern)
 
 	while (*rest == '/')
 		rest++;
-	return path_join(b->a, escape_pattern(b->a, rule_resolve(b, fixed, &(bool){ false })),
+	return path_join(b->a, pattern_escape(b->a, rule_resolve(b, fixed, &(bool){ false })),
 			 rest);
 }
 

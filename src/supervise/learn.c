@@ -14,6 +14,7 @@
 
 #include "base/fd.h"
 #include "base/text.h"
+#include "policy/match_path.h"
 #include "sandbox/native/egress.h"
 
 #define OBSERVED_MAX 50000 /* of each kind; more would not be a policy */
@@ -200,19 +201,6 @@ static const char *tilde(struct learn *l, const char *path)
 	return arena_printf(l->a, "~%s", path + strlen(home));
 }
 
-/* A name may hold what elsewhere makes a pattern. */
-static const char *literal(struct learn *l, const char *path)
-{
-	_cleanup_buf_ struct buf b = BUF_INIT(BUF_MAX_TEXT);
-
-	for (; *path; path++) {
-		if (strchr("*?[\\", *path))
-			buf_putc(&b, '\\');
-		buf_putc(&b, *path);
-	}
-	return arena_strdup(l->a, buf_str(&b));
-}
-
 static void add_writes(struct learn *l, struct learned *out)
 {
 	struct learned_paths rules, wide;
@@ -221,14 +209,15 @@ static void add_writes(struct learn *l, struct learned *out)
 	for (size_t i = 0; i < rules.n; i++) {
 		const struct learned_path *r = &rules.v[i];
 
-		add_rule(l, &out->rules, "filesystem.allowWrite", literal(l, tilde(l, r->path)),
+		add_rule(l, &out->rules, "filesystem.allowWrite",
+			 pattern_escape(l->a, tilde(l, r->path)),
 			 strcmp(r->path, r->used) == 0
 				 ? arena_printf(l->a, "%s", r->processes)
 				 : arena_printf(l->a, "%s: %s", r->processes, tilde(l, r->used)));
 	}
 	for (size_t i = 0; i < wide.n; i++)
 		add_rule(l, &out->refused, "filesystem.allowWrite",
-			 literal(l, tilde(l, wide.v[i].path)),
+			 pattern_escape(l->a, tilde(l, wide.v[i].path)),
 			 arena_printf(l->a,
 				      "written by %s; a rule for it would have to allow all of %s",
 				      wide.v[i].processes,

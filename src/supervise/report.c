@@ -8,6 +8,7 @@
 
 #include "base/json.h"
 #include "base/text.h"
+#include "policy/match_path.h"
 #include "policy/schema.h"
 #include "supervise/leftover.h"
 #include "supervise/run.h"
@@ -48,7 +49,7 @@ static bool is_name_server(const char *target)
  * What is there can be named itself; a name that comes or goes needs its directory. Not where
  * that is the root.
  */
-static bool put_writable(struct buf *b, const struct violation *v)
+static bool put_writable(struct arena *a, struct buf *b, const struct violation *v)
 {
 	const char *slash = strrchr(v->path, '/');
 	char dir[VIOLATION_PATH_MAX];
@@ -61,7 +62,7 @@ static bool put_writable(struct buf *b, const struct violation *v)
 		dir[slash - v->path] = '\0';
 	}
 	buf_puts(b, "--allow-write ");
-	text_append_shell(b, dir);
+	text_append_shell(b, pattern_escape(a, dir));
 	return true;
 }
 
@@ -139,7 +140,7 @@ static const char *hint_for(struct arena *a, const struct policy *p, const struc
 		helps = !is_locked(p, "filesystem.allowGitConfig");
 		buf_puts(&b, "--set filesystem.allowGitConfig=true");
 	} else if (strcmp(v->rule, "filesystem.allowWrite") == 0) {
-		helps = !is_locked(p, "filesystem.allowWrite") && put_writable(&b, v);
+		helps = !is_locked(p, "filesystem.allowWrite") && put_writable(a, &b, v);
 	} else if (v->kind == VIOLATION_CONNECT) {
 		helps = put_connect(&b, p, v);
 	} else if (v->kind == VIOLATION_UNIX && *v->path == '@') {
@@ -155,7 +156,7 @@ static const char *hint_for(struct arena *a, const struct policy *p, const struc
 	} else if (strcmp(v->rule, "filesystem.denyRead") == 0) {
 		helps = !is_locked(p, "filesystem.allowRead") && !is_read_shut(p, v->path);
 		buf_puts(&b, "--allow-read ");
-		text_append_shell(&b, v->path);
+		text_append_shell(&b, pattern_escape(a, v->path));
 	} else {
 		helps = false;
 	}
@@ -293,6 +294,15 @@ static const char *phrase_of(const char *kind)
 	return "write to";
 }
 
+/* What has to be escaped would not work as it is printed; only the machine forms have it. */
+static bool is_shown_as_it_is(const char *text)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(BUF_MAX_TEXT);
+
+	text_append_safe(&b, text);
+	return strcmp(buf_str(&b), text) == 0;
+}
+
 void report_describe(const struct report_entry *entry, struct buf *out)
 {
 	bool limit = strcmp(entry->kind, "limit") == 0;
@@ -305,7 +315,7 @@ void report_describe(const struct report_entry *entry, struct buf *out)
 		buf_puts(out, " — ");
 		text_append_safe(out, entry->reason);
 	}
-	if (entry->hint) {
+	if (entry->hint && is_shown_as_it_is(entry->hint)) {
 		buf_puts(out, limit ? " (raise with: " : " (allow with: ");
 		text_append_safe(out, entry->hint);
 		buf_puts(out, ")");

@@ -21,6 +21,11 @@ WRITES = {
     "mode": ("echo old > ~/out/f", "chmod 700 ~/out/f"),
     "times": ("echo old > ~/out/f", "touch -d 2001-01-01 ~/out/f"),
     "odd-name": ("echo old > ~/out/\"a 'b\"", "echo new > ~/out/\"a 'b\""),
+    "pattern-name": ("mkdir -p ~/out/'[id]*' && echo old > ~/out/'[id]*'/'a?b\\c'",
+                     "echo new > ~/out/'[id]*'/'a?b\\c'"),
+    "pattern-directory": ("mkdir ~/out/'[slug]'", "echo new > ~/out/'[slug]'/made"),
+    "comma": ("echo old > ~/out/a,b", "echo new > ~/out/a,b"),
+    "dash-and-space": ("mkdir ~/out/'-x y'", "echo new > ~/out/'-x y'/made"),
     "protected": (":", "echo x > .envrc"),
     "protected-directory": (":", "mkdir .vscode && echo x > .vscode/tasks.json"),
     "git-configuration": ("git init -q .", "git config core.pager evil"),
@@ -65,6 +70,23 @@ def test_read(box):
     script = "cat ~/.ssh/'a key'"
     r, used = take_hints(box, script, ["--report-reads"])
     assert r.code == 0 and r.out == "KEY-text" and "--allow-read" in used
+
+
+def test_read_of_a_name_with_pattern_characters(box):
+    box.write(".ssh/[a]*", "KEY-text")
+    r, used = take_hints(box, "cat ~/.ssh/'[a]*'", ["--report-reads"])
+    assert r.out == "KEY-text" and used == ["--allow-read", f"{box.home}/.ssh/\\[a]\\*"], used
+
+
+def test_what_cannot_be_typed_is_no_hint(box):
+    """A name with control bytes is shown escaped: as words for a shell that would not work."""
+    box.mkdir("out")
+    box.mkdir("out/a\033b")
+    r, violations = denied(box, "echo x > ~/out/\"$(printf 'a\\033b')\"/f")
+    assert "denied write" in r.err and "allow with" not in r.err, r
+    # the machine form has the very words
+    r, _ = take_hints(box, "echo x > ~/out/\"$(printf 'a\\033b')\"/f")
+    assert r.code == 0, r
 
 
 def test_read_denied_by_the_settings(box):
