@@ -2,11 +2,25 @@
 /* One question to the person at the terminal. */
 #pragma once
 
+#include <stdbool.h>
+
+struct prompt {
+	int tty;
+	int signals; /* readable: a signal came, and the question is over */
+	int timeout_ms;
+	/*
+	 * The limits must hold while somebody thinks: `look` is called as often as `wait_ms` says
+	 * (-1 = just now and then). False: the question is over.
+	 */
+	int (*wait_ms)(void *ctx);
+	bool (*look)(void *ctx);
+	void *ctx;
+};
+
 /*
  * Asks and waits for a line; the first letter counts. 0 when it is none of `keys` (an empty line
- * too), when the time is up, or when `signals` can be read from: a signal came. What was typed
- * before the question is thrown away: it was meant for the command. While we ask, others on this
- * terminal are stopped when they write to it (TOSTOP). The caller's group must have the
- * foreground; the terminal is left as it was found.
+ * too), or when the question is over. What was typed before it is thrown away: it was meant for
+ * the command. While we ask, others on this terminal are stopped when they write to it (TOSTOP).
+ * The caller's group must have the foreground; the terminal is left as it was found.
  */
-char prompt_ask(int tty, int signals, const char *question, const char *keys, int timeout_ms);
+char prompt_ask(const struct prompt *p, const char *question, const char *keys);

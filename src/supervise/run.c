@@ -271,8 +271,28 @@ struct session *run_session(struct run *run)
 	return run->session;
 }
 
+static int wait_for_session(void *ctx)
+{
+	const struct run *run = ctx;
+
+	return session_wait_ms(run->session);
+}
+
+static bool hold_limits(void *ctx)
+{
+	const struct run *run = ctx;
+
+	return session_hold(run->session);
+}
+
 char run_prompt(struct run *run, const char *question, const char *keys)
 {
+	const struct prompt prompt = { .tty = run->tty,
+				       .signals = run->signals,
+				       .timeout_ms = PROMPT_MS,
+				       .wait_ms = wait_for_session,
+				       .look = hold_limits,
+				       .ctx = run };
 	char key;
 
 	if (run->tty < 0 || (!run->given && tcgetpgrp(run->tty) != getpgrp()))
@@ -280,7 +300,7 @@ char run_prompt(struct run *run, const char *question, const char *keys)
 	take_terminal_back(run);
 	if (run->relay)
 		relay_pause(run->relay);
-	key = prompt_ask(run->tty, run->signals, question, keys, PROMPT_MS);
+	key = prompt_ask(&prompt, question, keys);
 	follow_continue(run);
 	run->prompted_ms = sys_now_ms();
 	return key;

@@ -18,6 +18,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -515,6 +516,18 @@ static void act_on_limits(struct session *s)
 
 	if (hit >= 0)
 		session_reach(s, (enum limit)hit);
+}
+
+bool session_hold(struct session *s)
+{
+	struct pollfd fds[] = { { .fd = s->child.pidfd, .events = POLLIN },
+				{ .fd = s->sources[SOURCE_LIMITS], .events = POLLIN } };
+
+	(void)poll(fds, ARRAY_LEN(fds), 0);
+	act_on_time(s);
+	if (limits_wait_ms(s->limits) == 0 || fds[1].revents)
+		act_on_limits(s);
+	return s->limit < 0 && !fds[0].revents;
 }
 
 /* The command ended by itself, but perhaps because of a limit. */

@@ -142,6 +142,11 @@ void session_answer(struct session *s, uint32_t id, enum egress_answer answer);
  * stopped; false when there is nothing to wait for. SIGCONT by session_signal() goes to all then.
  */
 bool session_freeze(struct session *s, int sig);
+/*
+ * For an owner who waits for something else, as often as session_wait_ms() says: only the limits
+ * are looked at. False when one was reached, or everything inside is gone.
+ */
+bool session_hold(struct session *s);
 void session_answer_write(struct session *s, uint32_t id, enum violation_answer answer);
 /* For the audit log: what is allowed was changed beyond this run. */
 void session_note_change(struct session *s, const struct audit_policy_change *c);

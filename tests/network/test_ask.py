@@ -160,6 +160,25 @@ def test_interrupt_at_the_question(person):
     assert t.end() == 0
 
 
+@pytest.mark.parametrize("limit", ["timeout", "memory", "disk"])
+def test_limits_hold_during_a_question(person, limit):
+    """Nobody answers; meanwhile the command goes on, and comes to its limits."""
+    work = {"timeout": ("1s", "trap '' TERM; sleep 30"),
+            "memory": ("100m", "/usr/bin/python3 -c 'x = bytearray(b\"x\") * (500 << 20); "
+                               "import time; time.sleep(30)'"),
+            "disk": ("20m", "sleep 1; head -c 300m /dev/zero >&3; sleep 30")}[limit]
+    t = person(f"exec 3> /dev/shm/a; ({work[1]}) & echo x > .envrc; wait", f"--{limit}", work[0])
+    t.see("allow it")
+    t.see(f"limit {limit} {work[0]} reached")
+    assert t.end() == (124 if limit == "timeout" else 137)
+
+
+def test_a_question_ends_with_who_asked(person):
+    t = person("(sleep 1; kill -9 $$) & echo x > .envrc")
+    t.see("allow it")
+    assert t.end() == 137
+
+
 def test_protected_name(person, box):
     """Asked about, and performed when the person says so; what a rule denies is not asked about."""
     t = person("echo x > .envrc; echo y > .envrc; echo z > denied; mkdir .vscode; echo done",
