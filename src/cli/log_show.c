@@ -118,6 +118,9 @@ static void show_end(const struct json_span *r, struct buf *out)
 		buf_printf(out, ", %u denied", (unsigned)number(r, "violations"));
 	if (number(r, "connectionsAllowed"))
 		buf_printf(out, ", %u connections", (unsigned)number(r, "connectionsAllowed"));
+	if (number(r, "connectionsNotTold"))
+		buf_printf(out, ", %u connections that the proxy could not tell of",
+			   (unsigned)number(r, "connectionsNotTold"));
 	if (number(r, "recordsLeftOut"))
 		buf_printf(out, ", %u records left out", (unsigned)number(r, "recordsLeftOut"));
 }

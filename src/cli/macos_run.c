@@ -98,7 +98,7 @@ static int run_recorded(const struct invocation *inv, const struct seatbelt_requ
 	memcpy(ret->run, j.run, sizeof(ret->run));
 	if (r == 0 && end.timed_out)
 		tell_limit(report, req->policy);
-	journal_end(&j, r < 0 ? NULL : ret, report->n_denied, r < 0 ? e : NULL);
+	journal_end(&j, r < 0 ? NULL : ret, report, r < 0 ? e : NULL);
 	if (j.failed)
 		log_warn("the audit log cannot be written: %s; the run is not recorded",
 			 j.error.text);

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/sha256.h"
 #include "base/text.h"
 #include "policy/schema.h"
 #include "supervise/egress_record.h"
@@ -20,13 +21,13 @@ void journal_init(struct journal *j, struct audit *log)
 		audit_new_run(j->run);
 }
 
-/* One more line: is there room for it? The end of a run is always written. */
-static bool may_write(struct journal *j)
+/* One more line: is there room for it? Start and end of a run are always written. */
+static bool may_write(struct journal *j, enum journal_kind kind)
 {
 	if (!j->log)
 		return false;
-	if (j->lines < JOURNAL_LINES_MAX) {
-		j->lines++;
+	if (j->lines[kind] < JOURNAL_LINES_MAX) {
+		j->lines[kind]++;
 		return true;
 	}
 	j->left_out++;
@@ -85,7 +86,7 @@ void journal_start(struct journal *j, const struct policy *p, char *const *argv,
 {
 	struct audit_record r;
 
-	if (!may_write(j))
+	if (!j->log)
 		return;
 	audit_begin(j->log, &r, "run-start", j->run);
 	audit_put_argv(j->log, &r, "command", argv);
@@ -104,7 +105,7 @@ void journal_denied(struct journal *j, const struct report_entry *entry)
 {
 	struct audit_record r;
 
-	if (!may_write(j))
+	if (!may_write(j, JOURNAL_VIOLATION))
 		return;
 	audit_begin(j->log, &r, "violation", j->run);
 	json_kstring(&r.json, "kind", entry->kind);
@@ -120,19 +121,27 @@ void journal_denied(struct journal *j, const struct report_entry *entry)
 	commit(j, &r);
 }
 
-static uint32_t hash_place(const struct egress_record *d)
+/* Salted with the name of the run, which the command does not know: no two of its places meet. */
+static uint64_t hash_place(const struct journal *j, const struct egress_record *d)
 {
-	uint32_t h = 2166136261u ^ d->port ^ (uint32_t)d->allow << 16;
+	uint8_t hash[SHA256_LEN];
+	struct sha256 sum;
+	uint64_t ret;
 
-	for (const char *s = d->host; *s; s++)
-		h = (h ^ (unsigned char)*s) * 16777619u;
-	return h;
+	sha256_init(&sum);
+	sha256_update(&sum, j->run, sizeof(j->run));
+	sha256_update(&sum, &d->port, sizeof(d->port));
+	sha256_update(&sum, &d->allow, sizeof(d->allow));
+	sha256_update(&sum, d->host, strlen(d->host));
+	sha256_final(&sum, hash);
+	memcpy(&ret, hash, sizeof(ret));
+	return ret;
 }
 
 /* The same place with the same outcome is one line. */
 static bool is_known(struct journal *j, const struct egress_record *d)
 {
-	uint32_t h = hash_place(d);
+	uint64_t h = hash_place(j, d);
 
 	for (size_t i = 0; i < j->n_places; i++) {
 		if (j->places[i] == h)
@@ -147,13 +156,18 @@ void journal_decision(struct journal *j, const struct egress_record *d)
 {
 	struct audit_record r;
 
+	if (d->kind == EGRESS_LOST) {
+		j->lost += d->count;
+		return;
+	}
 	if (d->kind == EGRESS_CONNECT && d->allow)
 		j->allowed++;
 	else if (d->kind == EGRESS_CONNECT)
 		j->denied++;
 	j->sent += d->sent;
 	j->received += d->received;
-	if (!j->log || is_known(j, d) || !may_write(j))
+	if (!j->log || is_known(j, d) ||
+	    !may_write(j, d->allow ? JOURNAL_CONNECTED : JOURNAL_REFUSED))
 		return;
 	audit_begin(j->log, &r, "network", j->run);
 	if (d->kind == EGRESS_CONNECT) {
@@ -175,7 +189,7 @@ void journal_network(struct journal *j, const char *by, const struct policy *p)
 {
 	struct audit_record r;
 
-	if (!may_write(j))
+	if (!may_write(j, JOURNAL_CHANGE))
 		return;
 	audit_begin(j->log, &r, "policy-change", j->run);
 	json_kstring(&r.json, "by", by);
@@ -208,7 +222,7 @@ void journal_change(struct journal *j, const struct audit_policy_change *c)
 	struct error e;
 	int r;
 
-	if (!may_write(j))
+	if (!may_write(j, JOURNAL_CHANGE))
 		return;
 	change.run = j->run;
 	r = audit_policy_change(j->log, &change, &e);
@@ -231,7 +245,7 @@ void journal_answered(struct journal *j, uint32_t id, bool write, const char *by
 		       });
 }
 
-void journal_end(struct journal *j, const struct run_result *result, size_t violations,
+void journal_end(struct journal *j, const struct run_result *result, const struct report *report,
 		 const struct error *e)
 {
 	struct audit_record r;
@@ -249,12 +263,15 @@ void journal_end(struct journal *j, const struct run_result *result, size_t viol
 	} else {
 		audit_put_text(j->log, &r, "error", e->text);
 	}
-	json_kint(&r.json, "violations", (int64_t)violations);
+	json_kint(&r.json, "violations", (int64_t)report->n_denied);
 	json_kint(&r.json, "connectionsAllowed", (int64_t)j->allowed);
 	json_kint(&r.json, "connectionsDenied", (int64_t)j->denied);
 	json_kint(&r.json, "bytesSent", (int64_t)j->sent);
 	json_kint(&r.json, "bytesReceived", (int64_t)j->received);
-	if (j->left_out)
-		json_kint(&r.json, "recordsLeftOut", (int64_t)j->left_out);
+	if (j->lost)
+		json_kint(&r.json, "connectionsNotTold", (int64_t)j->lost);
+	/* what the report has no room for is not told to us either */
+	if (j->left_out + report->dropped)
+		json_kint(&r.json, "recordsLeftOut", (int64_t)(j->left_out + report->dropped));
 	commit(j, &r);
 }

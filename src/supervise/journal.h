@@ -2,8 +2,8 @@
 /*
  * One run in the audit log: its start, what was denied, where it connected, how it ended. The
  * first of each thing at once, repetitions as counts at the end; and no more than a
- * bounded number of lines, so that a command cannot push what was logged before out of
- * the log by being denied things.
+ * bounded number of lines of each kind, so that a command cannot push what was logged before out
+ * of the log by being denied things, nor keep its connections out of it.
  */
 #pragma once
 
@@ -16,11 +16,20 @@
 #include "policy/policy.h"
 
 struct egress_record;
+struct report;
 struct report_entry;
 struct run_result;
 
-#define JOURNAL_LINES_MAX 5000
-#define JOURNAL_PLACES_MAX 1024
+enum journal_kind {
+	JOURNAL_VIOLATION,
+	JOURNAL_REFUSED, /* connections that were */
+	JOURNAL_CONNECTED,
+	JOURNAL_CHANGE,
+	JOURNAL_KIND_MAX_,
+};
+
+#define JOURNAL_LINES_MAX 1000 /* of each kind */
+#define JOURNAL_PLACES_MAX (2 * JOURNAL_LINES_MAX)
 
 /* What somebody was asked about and has not answered yet. */
 struct journal_question {
@@ -34,11 +43,12 @@ struct journal_question {
 struct journal {
 	struct audit *log; /* NULL: nothing is written */
 	char run[AUDIT_RUN_ID_LEN + 1];
-	unsigned lines;
+	unsigned lines[JOURNAL_KIND_MAX_];
 	uint64_t left_out; /* records past the bound */
 	uint64_t allowed, denied; /* connections */
+	uint64_t lost; /* connections that the proxy could not tell us of */
 	uint64_t sent, received; /* bytes of them */
-	uint32_t places[JOURNAL_PLACES_MAX]; /* hashes of what was logged: host, port, verdict */
+	uint64_t places[JOURNAL_PLACES_MAX]; /* hashes of what was logged: host, port, verdict */
 	size_t n_places;
 	struct journal_question questions[JOURNAL_QUESTIONS_MAX]; /* a ring */
 	size_t n_questions;
@@ -60,5 +70,5 @@ void journal_answered(struct journal *j, uint32_t id, bool write, const char *by
 /* Any other change of what is allowed; its run is this one. */
 void journal_change(struct journal *j, const struct audit_policy_change *c);
 /* result NULL: nothing was run, because of e. */
-void journal_end(struct journal *j, const struct run_result *result, size_t violations,
+void journal_end(struct journal *j, const struct run_result *result, const struct report *report,
 		 const struct error *e);

@@ -369,6 +369,7 @@ void session_on_egress(void *ctx, const struct egress_record *r)
 			hooks->decision(s->req.ctx, r);
 		break;
 	case EGRESS_LOST:
+		journal_decision(&s->journal, r);
 		if (hooks->decision)
 			hooks->decision(s->req.ctx, r);
 		break;
@@ -733,7 +734,7 @@ int session_start(const struct session_request *req, struct session **ret, struc
 	if (r < 0) {
 		if (!s->logged)
 			session_log_start(s);
-		journal_end(&s->journal, NULL, 0, e);
+		journal_end(&s->journal, NULL, req->report, e);
 	}
 	tell_unlogged(s);
 	if (r == 0) {
@@ -761,7 +762,7 @@ int session_end(struct session *s, struct run_result *ret, struct error *e)
 		report_prune(s->req.report);
 		fill_result(s, ret);
 	}
-	journal_end(&s->journal, s->failed ? NULL : ret, s->req.report->n_denied, e);
+	journal_end(&s->journal, s->failed ? NULL : ret, s->req.report, e);
 	tell_unlogged(s);
 	return r;
 }
