@@ -37,12 +37,12 @@ enum { WATCH_MEMORY, WATCH_PIDS, WATCH_MAX_ };
 enum { COUNTER_KILLS, COUNTER_REFUSALS, COUNTER_MEMORY, COUNTER_PIDS, COUNTER_MAX_ };
 
 struct cgroup {
+	const char *root; /* "", but in tests */
 	bool fake; /* a tree made by a test */
 	struct cgroup_limits limits;
 	struct cgroup_dir dirs[CGROUP_CONTROLLER_MAX_];
 	size_t n_dirs;
 	bool scope;
-	bool leaf; /* we went into CGROUP_LEAF below dirs[0].parent */
 	int events;
 	int watched[WATCH_MAX_];
 	int counters[COUNTER_MAX_]; /* open from the start: at the end somebody waits */
@@ -147,7 +147,8 @@ static int choose_dirs(struct cgroup *g, const struct cgroup_places *places, str
 }
 
 /* A group with members cannot be divided: we leave it for a group of our own below it. */
-static int make_room(struct cgroup *g, struct cgroup_dir *d, const char *enable, struct error *e)
+static int make_room(const struct cgroup *g, const struct cgroup_dir *d, const char *enable,
+		     struct error *e)
 {
 	_cleanup_fd_ int leaf = -1;
 	int r;
@@ -157,14 +158,12 @@ static int make_room(struct cgroup *g, struct cgroup_dir *d, const char *enable,
 	leaf = openat(d->parent, CGROUP_LEAF, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	r = leaf < 0 ? -errno : cgroup_write(leaf, "cgroup.procs", "0", g->fake);
 	if (r == 0)
-		g->leaf = true;
-	if (r == 0)
 		r = cgroup_write(d->parent, "cgroup.subtree_control", enable, g->fake);
 	return r < 0 ? fail(e, r, "make room for", d) : 0;
 }
 
 /* Version 2: the controllers must be on for the children of the parent. */
-static int enable_controllers(struct cgroup *g, struct cgroup_dir *d, struct error *e)
+static int enable_controllers(const struct cgroup *g, const struct cgroup_dir *d, struct error *e)
 {
 	static const char *const words[] = {
 		[CGROUP_MEMORY] = "+memory ", [CGROUP_PIDS] = "+pids ", [CGROUP_CPU] = "+cpu "
@@ -299,21 +298,16 @@ static void open_counters(struct cgroup *g)
 	}
 }
 
-/* systemd makes the group; we look at it through the mounted hierarchy, as far as it may be read. */
+/* systemd makes the group, and removes it; we only look at it. */
 static int start_scope(struct cgroup *g, struct cgroup_dir *d, pid_t child, struct error *e)
 {
 	struct cgroup_limits limits = { .memory = d->holds[CGROUP_MEMORY] ? g->limits.memory : 0,
 					.pids = d->holds[CGROUP_PIDS] ? g->limits.pids + 1 : 0,
 					.cpu = d->holds[CGROUP_CPU] ? g->limits.cpu : 0 };
-	char path[4096], full[4096 + 32];
-	int r = cgroup_scope_start(d->name, child, &limits, path, sizeof(path), e);
 
-	if (r < 0)
-		return r;
-	(void)snprintf(full, sizeof(full), "/sys/fs/cgroup%s", path);
-	d->fd = open(full, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	/* not memory.oom.group: it would go before we could ask it why */
-	return d->fd < 0 ? fail(e, -errno, "open", d) : 0;
+	/* without memory.oom.group: it would go before we could ask it why */
+	d->fd = cgroup_scope_start(g->root, d->name, child, &limits, e);
+	return d->fd < 0 ? d->fd : 0;
 }
 
 /* In the guard: what it is to remove it makes, so that nothing can be left behind. */
@@ -347,7 +341,9 @@ int cgroup_new(const char *root, const struct cgroup_places *places,
 
 	if (!g)
 		abort();
-	*g = (struct cgroup){ .fake = *root, .limits = *limits, .events = -1, .guard_fd = -1 };
+	*g = (struct cgroup){
+		.root = root, .fake = *root, .limits = *limits, .events = -1, .guard_fd = -1
+	};
 	for (size_t i = 0; i < WATCH_MAX_; i++)
 		g->watched[i] = -1;
 	for (size_t i = 0; i < COUNTER_MAX_; i++)

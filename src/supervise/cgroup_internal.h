@@ -36,10 +36,10 @@ int cgroup_guard_wait(int fd, int ret[CGROUP_GUARD_FDS_MAX], struct error *e) NO
 void cgroup_guard_watch(int fd, int init);
 
 /*
- * A transient scope of systemd around `child`, with the limits. ret gets the path of
- * its group, from the root of the hierarchy.
+ * A transient scope of systemd around `child`, with the limits: `name` without ".scope". The
+ * directory of its group, to be closed by the caller, or -errno. `root` as for cgroup_find().
  */
-int cgroup_scope_start(const char *name, pid_t child, const struct cgroup_limits *limits, char *ret,
-		       size_t size, struct error *e) NODISCARD;
+int cgroup_scope_start(const char *root, const char *name, pid_t child,
+		       const struct cgroup_limits *limits, struct error *e) NODISCARD;
 /* Is there a manager that this user can ask? */
 bool cgroup_scope_available(const char *root);

@@ -28,6 +28,7 @@
 #define ANSWER_MS 3000
 #define MESSAGE_MAX ((size_t)64 << 10)
 #define FIXED_HEADER 16
+#define GROUP_MAX 4096 /* path of a group */
 #define LOOK_NS 300000 /* between two looks at where the process is */
 
 enum { TYPE_CALL = 1, TYPE_RETURN = 2, TYPE_ERROR = 3 };
@@ -359,15 +360,15 @@ static int converse(int fd, bool bus, const struct buf *scope, struct error *e)
 }
 
 /* The kernel's word for where a process is: its path in version 2, "" when unknown. */
-static void group_of(pid_t pid, char *ret, size_t size)
+static void group_of(const char *root, pid_t pid, char *ret, size_t size)
 {
 	_cleanup_free_ char *text = NULL;
-	char path[64];
+	char path[96];
 	const char *line;
 	size_t n;
 
 	*ret = '\0';
-	(void)snprintf(path, sizeof(path), "/proc/%d/cgroup", pid);
+	(void)snprintf(path, sizeof(path), "%.32s/proc/%d/cgroup", root, pid);
 	if (fd_read_file(AT_FDCWD, path, CGROUP_FILE_MAX, &text, NULL) < 0)
 		return;
 	line = text_starts(text, "0::") ? text : strstr(text, "\n0::");
@@ -381,34 +382,52 @@ static void group_of(pid_t pid, char *ret, size_t size)
 	}
 }
 
-int cgroup_scope_start(const char *name, pid_t child, const struct cgroup_limits *limits, char *ret,
-		       size_t size, struct error *e)
+/* As far as it may be read; through the mounted hierarchy. */
+static int open_group(const char *root, const char *group, struct error *e)
+{
+	char path[GROUP_MAX + 64];
+	int fd;
+
+	(void)snprintf(path, sizeof(path), "%.32s/sys/fs/cgroup%s", root, group);
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return fd < 0 ? error_set(e, errno, "limits: cannot open the cgroup %s: %s", group,
+				  strerror(errno))
+		      : fd;
+}
+
+static int ask(const char *root, const struct buf *scope, struct error *e)
+{
+	char private[96], bus[96];
+	_cleanup_fd_ int fd = -1;
+
+	socket_paths(root, private, bus);
+	fd = dial(private);
+	if (fd >= 0)
+		return converse(fd, false, scope, e);
+	fd = dial(bus);
+	return fd < 0 ? error_set(e, -fd, "cannot reach systemd: %s: %s", bus, strerror(-fd))
+		      : converse(fd, true, scope, e);
+}
+
+int cgroup_scope_start(const char *root, const char *name, pid_t child,
+		       const struct cgroup_limits *limits, struct error *e)
 {
 	const struct timespec pause = { .tv_nsec = LOOK_NS };
 	_cleanup_buf_ struct buf body = BUF_INIT(MESSAGE_MAX);
 	int64_t deadline = now_ms() + ANSWER_MS;
-	char private[96], bus[96], scope[64];
-	_cleanup_fd_ int fd = -1;
+	char scope[64], group[GROUP_MAX];
 	int r;
 
-	(void)snprintf(scope, sizeof(scope), "%.48s.scope", name);
-	put_scope(&body, scope, child, limits);
-	socket_paths("", private, bus);
-	fd = dial(private);
-	if (fd >= 0) {
-		r = converse(fd, false, &body, e);
-	} else {
-		fd = dial(bus);
-		r = fd < 0 ? error_set(e, -fd, "cannot reach systemd: %s: %s", bus, strerror(-fd))
-			   : converse(fd, true, &body, e);
-	}
+	(void)snprintf(scope, sizeof(scope), "/%.48s.scope", name);
+	put_scope(&body, scope + 1, child, limits);
+	r = ask(root, &body, e);
 	while (r == 0) {
-		group_of(child, ret, size);
-		if (text_ends(ret, scope))
-			return 0;
+		group_of(root, child, group, sizeof(group));
+		if (text_ends(group, scope))
+			return open_group(root, group, e);
 		if (now_ms() > deadline)
-			r = error_set(e, ETIMEDOUT, "systemd made no scope in %d s",
-				      ANSWER_MS / 1000);
+			return error_set(e, ETIMEDOUT, "systemd made no scope in %d s",
+					 ANSWER_MS / 1000);
 		(void)nanosleep(&pause, NULL);
 	}
 	return r;
