@@ -3,8 +3,8 @@
  * The groups of one run. See cgroup.h for their lives.
  *
  * Start is what costs: a version 1 group would be entered after a grace period of the kernel, were
- * the process moved from outside, so it moves itself (by `tasks`); and directories and limits
- * are made by the guard, while the kernel makes the namespaces of the child.
+ * the process moved from outside, so it moves itself (by `tasks`); and the guard is started, and
+ * directories and limits are made, while the child sets itself up, which takes it longer.
  */
 #include "supervise/cgroup.h"
 
@@ -310,11 +310,10 @@ static int start_scope(struct cgroup *g, struct cgroup_dir *d, pid_t child, stru
 	return d->fd < 0 ? d->fd : 0;
 }
 
-/* In the guard: what it is to remove it makes, so that nothing can be left behind. */
-static int begin(void *ctx, int *fds, struct error *e)
+/* While the child sets itself up; `tasks` are what it is to enter. */
+static int make_groups(struct cgroup *g, int tasks[SANDBOX_GROUPS_MAX], size_t *n, struct error *e)
 {
-	struct cgroup *g = ctx;
-	int r = 0, n = 0;
+	int r = 0;
 
 	for (size_t i = 0; i < g->n_dirs && r == 0; i++) {
 		struct cgroup_dir *d = &g->dirs[i];
@@ -325,12 +324,20 @@ static int begin(void *ctx, int *fds, struct error *e)
 			r = set_limits(g, d, e);
 		if (r < 0 || d->kind != CGROUP_V1)
 			continue;
-		fds[n++] = d->fd;
-		fds[n] = openat(d->fd, "tasks", O_WRONLY | O_CLOEXEC);
-		if (fds[n++] < 0)
+		tasks[*n] = openat(d->fd, "tasks", O_WRONLY | O_CLOEXEC | (g->fake ? O_CREAT : 0),
+				   0644);
+		if (tasks[*n] < 0)
 			r = fail(e, -errno, "hand out", d);
+		else
+			++*n;
 	}
-	return r < 0 ? r : n;
+	return r;
+}
+
+static int start_guard(struct cgroup *g, struct error *e)
+{
+	return g->guard > 0 ? 0
+			    : cgroup_guard_start(g->dirs, g->n_dirs, &g->guard, &g->guard_fd, e);
 }
 
 int cgroup_new(const char *root, const struct cgroup_places *places,
@@ -354,10 +361,10 @@ int cgroup_new(const char *root, const struct cgroup_places *places,
 			continue;
 		r = enable_controllers(g, &g->dirs[i], e);
 		if (r == 0)
+			r = start_guard(g, e);
+		if (r == 0)
 			r = make_dir(&g->dirs[i], e);
 	}
-	if (r == 0 && (!g->scope || g->n_dirs > 1))
-		r = cgroup_guard_start(g->dirs, g->n_dirs, begin, g, &g->guard, &g->guard_fd, e);
 	if (r < 0)
 		(void)cgroup_free(g);
 	else
@@ -383,26 +390,6 @@ static void tell_child(int control, const int *tasks, size_t n)
 		(void)!send(control, "", 1, MSG_NOSIGNAL);
 }
 
-/* What the guard has made. */
-static int take_groups(struct cgroup *g, int tasks[SANDBOX_GROUPS_MAX], size_t *ret_n,
-		       struct error *e)
-{
-	int fds[CGROUP_GUARD_FDS_MAX];
-	size_t n = 0;
-	int r = cgroup_guard_wait(g->guard_fd, fds, e);
-
-	for (size_t i = 0; i < g->n_dirs && r == 0; i++) {
-		if (g->dirs[i].kind != CGROUP_V1)
-			continue;
-		g->dirs[i].fd = fds[2 * n];
-		tasks[n] = fds[2 * n + 1];
-		if (tasks[n++] < 0)
-			r = fail(e, -EMFILE, "take", &g->dirs[i]);
-	}
-	*ret_n = n;
-	return r;
-}
-
 int cgroup_start(struct cgroup *g, const struct sandbox_child *child, struct error *e)
 {
 	int tasks[SANDBOX_GROUPS_MAX], r = 0;
@@ -412,11 +399,14 @@ int cgroup_start(struct cgroup *g, const struct sandbox_child *child, struct err
 		if (g->dirs[i].kind == CGROUP_SCOPE)
 			r = start_scope(g, &g->dirs[i], child->init, e);
 	}
-	if (r == 0 && g->guard > 0)
-		r = take_groups(g, tasks, &n, e);
+	if (r == 0 && (!g->scope || g->n_dirs > 1))
+		r = start_guard(g, e);
+	if (r == 0) {
+		cgroup_guard_watch(g->guard_fd, child->pidfd);
+		r = make_groups(g, tasks, &n, e);
+	}
 	if (r == 0) {
 		tell_child(child->control, tasks, n);
-		cgroup_guard_watch(g->guard_fd, child->pidfd);
 		start_watching(g);
 		open_counters(g);
 	}

@@ -59,16 +59,15 @@ struct cgroup_limits {
 struct cgroup;
 
 /*
- * The groups that the limits need: the guard, a child of ours, begins to make them; only a version 2
- * group, whose directory is needed to be born in, is there at once. All limits that are set have a
- * place.
+ * The groups that the limits need. A version 2 group, in which the child is born, is there at once;
+ * others are made by cgroup_start(). All limits that are set have a place.
  */
 int cgroup_new(const char *root, const struct cgroup_places *places,
 	       const struct cgroup_limits *limits, struct cgroup **ret, struct error *e) NODISCARD;
 /* Directory for CLONE_INTO_CGROUP, or -1. */
 int cgroup_born_in(const struct cgroup *g);
 /*
- * While the child sets itself up: the groups and limits stand, and the child is told, over
+ * While the child sets itself up: makes the groups and their guard, and tells the child, over
  * `control`, what to enter and that it may go on.
  */
 int cgroup_start(struct cgroup *g, const struct sandbox_child *child, struct error *e) NODISCARD;

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The guard: makes the groups of a run, waits for the end of the supervisor, whichever way it
- * comes, and removes them. The kernel has no group that goes with its last process, and
- * everything else of ours is gone when the supervisor is killed. It makes them, too, because that
- * takes long, and so that there is no moment at which a group has no guard.
+ * The guard: waits for the end of the supervisor, whichever way it comes, and removes the groups of
+ * its run. The kernel has no group that goes with its last process, and everything else of ours is
+ * gone when the supervisor is killed. It is there before the first group is made, so that there
+ * is no moment at which a group has no guard.
  *
- * Once they are made it holds them, the directories that they lie in, init's pidfd and the end of
- * a socket, and nothing else; it obeys nobody. Its session is its own: no key
- * reaches it.
+ * It holds the directories that the groups lie in, init's pidfd and the end of a socket, and
+ * nothing else; it obeys nobody. Its session is its own: no key reaches it.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -26,6 +25,7 @@
 #include "base/text.h"
 #include "supervise/cgroup_internal.h"
 
+#define SWEEP_MS 100 /* after the start */
 #define LEAVE_MS 5000 /* for a killed sandbox to be gone */
 #define TRIES 1000
 #define PAUSE_NS 5000000
@@ -36,18 +36,17 @@ struct guard {
 	int socket;
 };
 
-enum { KEPT_SOCKET, KEPT_PARENTS, KEPT_MAX_ = KEPT_PARENTS + 2 * CGROUP_CONTROLLER_MAX_ };
+enum { KEPT_SOCKET, KEPT_PARENTS, KEPT_MAX_ = KEPT_PARENTS + CGROUP_CONTROLLER_MAX_ };
 
-/* Descriptors 0.. become the socket, the parents and the groups; the rest is closed. */
+/* Descriptors 0.. become the socket and the parents; the rest is closed. */
 static void keep_only(struct guard *guard)
 {
 	int fds[KEPT_MAX_] = { [KEPT_SOCKET] = guard->socket };
 	size_t n = KEPT_PARENTS;
 
 	for (size_t i = 0; i < guard->n; i++) {
-		fds[n++] = guard->dirs[i].parent;
-		fds[n++] = guard->dirs[i].fd; /* for its lock */
-		guard->dirs[i].parent = (int)n - 2;
+		fds[n] = guard->dirs[i].parent;
+		guard->dirs[i].parent = (int)n++;
 	}
 	/* above all that is to be kept first, so that none is overwritten */
 	for (size_t i = 0; i < n; i++)
@@ -60,7 +59,18 @@ static void keep_only(struct guard *guard)
 	guard->socket = KEPT_SOCKET;
 }
 
-/* Groups of supervisors that were killed together with their guard. */
+/* The supervisor that is named in it, if there is such a process here. */
+static bool is_of_the_living(const char *name)
+{
+	uint64_t pid = text_leading_u64(name + strlen(CGROUP_NAME_PREFIX));
+
+	return pid > 0 && pid <= INT32_MAX && (kill((pid_t)pid, 0) == 0 || errno == EPERM);
+}
+
+/*
+ * Groups of supervisors that were killed together with their guard. In another pid namespace a
+ * living one cannot be seen: there the lock on the group says so.
+ */
 static void sweep(const struct cgroup_dir *own)
 {
 	int fd = openat(own->parent, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -75,7 +85,7 @@ static void sweep(const struct cgroup_dir *own)
 		_cleanup_fd_ int group = -1;
 
 		if (!text_starts(entry->d_name, CGROUP_NAME_PREFIX) ||
-		    strcmp(entry->d_name, own->name) == 0)
+		    is_of_the_living(entry->d_name))
 			continue;
 		group = openat(own->parent, entry->d_name,
 			       O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
@@ -97,41 +107,45 @@ static void remove_group(const struct cgroup_dir *d)
 	}
 }
 
-/* The only word that comes is init's pidfd. */
+static void sweep_all(const struct guard *guard)
+{
+	for (size_t i = 0; i < guard->n; i++) {
+		if (guard->dirs[i].kind != CGROUP_SCOPE)
+			sweep(&guard->dirs[i]);
+	}
+}
+
+/* The only word that comes is init's pidfd, which is kept. False at the end. */
+static bool hear(const struct guard *guard, int *init)
+{
+	char word;
+	int fd = -1;
+	ssize_t n = fd_receive(guard->socket, &word, sizeof(word), &fd);
+
+	if (n > 0)
+		*init = fd;
+	return n > 0 || n == -EINTR || n == -EAGAIN;
+}
+
+/* Nobody is kept waiting by the sweeping: a short run is over before. */
 static void wait_for_end(const struct guard *guard)
 {
+	struct pollfd word = { .fd = guard->socket, .events = POLLIN };
 	struct pollfd init = { .fd = -1, .events = POLLIN };
-	char word;
-	ssize_t n;
+	int timeout = SWEEP_MS;
 
-	do {
-		int fd = -1;
-
-		n = fd_receive(guard->socket, &word, sizeof(word), &fd);
-		if (n == -EAGAIN)
-			(void)poll(&(struct pollfd){ .fd = guard->socket, .events = POLLIN }, 1,
-				   -1);
-		if (n > 0)
-			init.fd = fd;
-	} while (n > 0 || n == -EINTR || n == -EAGAIN);
+	while (hear(guard, &init.fd)) {
+		if (poll(&word, 1, timeout) != 0)
+			continue;
+		sweep_all(guard);
+		timeout = -1;
+	}
 	/* the sandbox dies with its supervisor, but not at the same instant */
 	if (init.fd >= 0)
 		(void)poll(&init, 1, LEAVE_MS);
 }
 
-static void answer(const struct guard *guard, cgroup_begin *begin, void *ctx)
-{
-	struct error e = { 0 };
-	int fds[CGROUP_GUARD_FDS_MAX];
-	int n = begin(ctx, fds, &e);
-
-	if (n > 0)
-		(void)!fd_send_many(guard->socket, "", 1, fds, (size_t)n);
-	else
-		(void)!send(guard->socket, &e, n < 0 ? sizeof(e) : 1, MSG_NOSIGNAL);
-}
-
-static _Noreturn void guard_main(struct guard *guard, cgroup_begin *begin, void *ctx)
+static _Noreturn void guard_main(struct guard *guard)
 {
 	sigset_t all;
 
@@ -140,23 +154,19 @@ static _Noreturn void guard_main(struct guard *guard, cgroup_begin *begin, void 
 	(void)setsid();
 	(void)prctl(PR_SET_NAME, "ambit-guard", 0, 0, 0);
 	(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
-	answer(guard, begin, ctx);
 	keep_only(guard);
 	(void)!chdir("/"); /* holds no directory of the caller's */
-	for (size_t i = 0; i < guard->n; i++) {
-		if (guard->dirs[i].kind != CGROUP_SCOPE)
-			sweep(&guard->dirs[i]);
-	}
 	wait_for_end(guard);
 	for (size_t i = 0; i < guard->n; i++) {
 		if (guard->dirs[i].kind != CGROUP_SCOPE)
 			remove_group(&guard->dirs[i]);
 	}
+	sweep_all(guard);
 	_exit(0);
 }
 
-int cgroup_guard_start(struct cgroup_dir *dirs, size_t n, cgroup_begin *begin, void *ctx,
-		       pid_t *ret_pid, int *ret_fd, struct error *e)
+int cgroup_guard_start(struct cgroup_dir *dirs, size_t n, pid_t *ret_pid, int *ret_fd,
+		       struct error *e)
 {
 	int pair[2];
 	pid_t pid;
@@ -166,7 +176,7 @@ int cgroup_guard_start(struct cgroup_dir *dirs, size_t n, cgroup_begin *begin, v
 	pid = fork();
 	if (pid == 0) {
 		fd_close(pair[0]);
-		guard_main(&(struct guard){ dirs, n, pair[1] }, begin, ctx);
+		guard_main(&(struct guard){ dirs, n, pair[1] });
 	}
 	fd_close(pair[1]);
 	if (pid < 0) {
@@ -178,23 +188,6 @@ int cgroup_guard_start(struct cgroup_dir *dirs, size_t n, cgroup_begin *begin, v
 	*ret_pid = pid;
 	*ret_fd = pair[0];
 	return 0;
-}
-
-int cgroup_guard_wait(int fd, int ret[CGROUP_GUARD_FDS_MAX], struct error *e)
-{
-	struct pollfd ready = { .fd = fd, .events = POLLIN };
-	struct error told;
-	ssize_t n;
-
-	while (poll(&ready, 1, -1) < 0)
-		; /* EINTR */
-	n = fd_receive_many(fd, &told, sizeof(told), ret, CGROUP_GUARD_FDS_MAX);
-	if (n == 1)
-		return 0;
-	if (n != sizeof(told))
-		return error_set(e, ECHILD, "limits: the guard of the cgroups has ended");
-	*e = told;
-	return -e->code;
 }
 
 void cgroup_guard_watch(int fd, int init)

@@ -20,18 +20,12 @@ struct cgroup_dir {
 /* Write a whole value to dir/name; with `fake` (tests) the file is made. 0 or -errno. */
 int cgroup_write(int dir, const char *name, const char *value, bool fake) NODISCARD;
 
-#define CGROUP_GUARD_FDS_MAX ((size_t)2 * CGROUP_CONTROLLER_MAX_)
-
-/* Makes the groups; gives descriptors for the supervisor, and how many. */
-typedef int cgroup_begin(void *ctx, int fds[CGROUP_GUARD_FDS_MAX], struct error *e);
-
 /*
- * Begins, and removes the directories when this process is gone; the descriptor keeps it waiting.
- * The first word from there is what it began with: descriptors (-1 where there is none) or an error.
+ * Removes the directories, whether they are made yet or not, when this process is gone; the
+ * descriptor keeps it waiting.
  */
-int cgroup_guard_start(struct cgroup_dir *dirs, size_t n, cgroup_begin *begin, void *ctx,
-		       pid_t *ret_pid, int *ret_fd, struct error *e) NODISCARD;
-int cgroup_guard_wait(int fd, int ret[CGROUP_GUARD_FDS_MAX], struct error *e) NODISCARD;
+int cgroup_guard_start(struct cgroup_dir *dirs, size_t n, pid_t *ret_pid, int *ret_fd,
+		       struct error *e) NODISCARD;
 /* The pidfd of init: when that is gone the groups are empty. */
 void cgroup_guard_watch(int fd, int init);
 

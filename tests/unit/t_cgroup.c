@@ -285,12 +285,55 @@ static void test_limits_are_written(void **state)
 	(void)waitpid(cgroup_free(g), NULL, 0);
 }
 
-/* What the guard cannot do is told as our own failure, and the child not sent on. */
+/* One directory for each hierarchy; what is to be entered comes with the word. */
+static void test_version_1_limits_are_written(void **state)
+{
+	const struct cgroup_limits limits = { .memory = 64 << 20, .pids = 20 };
+	struct cgroup_places places;
+	struct cgroup *g = NULL;
+	struct error e = { 0 };
+	int pair[2], fds[3];
+	pid_t guard;
+	char word = 'x';
+
+	(void)state;
+	make("/proc/self/cgroup", "4:memory:/a\n2:pids:/\n");
+	make("/sys/fs/cgroup/memory/a/", NULL);
+	make("/sys/fs/cgroup/pids/", NULL);
+	(void)find(&places, CGROUP_MEMORY);
+	assert_int_equal(cgroup_new(root, &places, &limits, &g, &e), 0);
+	assert_int_equal(cgroup_born_in(g), -1);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+	start(g, pair[0]);
+	assert_int_equal(fd_receive_many(pair[1], &word, 1, fds, 3), 1);
+	for (size_t i = 0; i < 2; i++) {
+		static const char *const files[][2] = { { "memory.limit_in_bytes", "67108864" },
+							{ "pids.max", "21" } };
+		char path[64], at[256];
+		ssize_t n;
+
+		(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fds[i]);
+		n = readlink(path, at, sizeof(at) - 1);
+		assert_true(n > 0);
+		at[n] = '\0';
+		assert_true(text_ends(at, "/tasks"));
+		*strrchr(at, '/') = '\0';
+		assert_file(AT_FDCWD, arena_printf(arena, "%s/%s", at, files[i][0]), files[i][1]);
+		fd_close(fds[i]);
+	}
+	assert_int_equal(fds[2], -1);
+	fd_close(pair[0]);
+	fd_close(pair[1]);
+	guard = cgroup_free(g);
+	assert_true(guard > 0);
+	(void)waitpid(guard, NULL, 0);
+}
+
+/* What cannot be made is told, and the child not sent on. */
 static void test_failure_is_told(void **state)
 {
 	const struct cgroup_limits limits = { .pids = 5 };
-	const char *parent = arena_printf(arena, "%s/gone", root);
-	const struct cgroup_places places = { .by[CGROUP_PIDS] = { CGROUP_V1, .parent = parent } };
+	const struct cgroup_places places = { .by[CGROUP_PIDS] = { CGROUP_V1, .parent = "/proc" } };
 	struct sandbox_child child = { .init = getpid(), .pidfd = -1 };
 	struct cgroup *g = NULL;
 	struct error e = { 0 };
@@ -298,7 +341,6 @@ static void test_failure_is_told(void **state)
 	char word;
 
 	(void)state;
-	make(arena_strdup(arena, "/gone/pids.max/x"), "");
 	assert_int_equal(cgroup_new(root, &places, &limits, &g, &e), 0);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
 	child.control = pair[0];
@@ -421,6 +463,7 @@ int main(void)
 		TREE_TEST(test_top),
 		TREE_TEST(test_nothing),
 		TREE_TEST(test_limits_are_written),
+		TREE_TEST(test_version_1_limits_are_written),
 		TREE_TEST(test_failure_is_told),
 		TREE_TEST(test_events_are_read),
 		TREE_TEST(test_choice),
