@@ -252,6 +252,32 @@ def test_fifty_at_once(box):
     assert set(map(tuple, by_run.values())) == {("run-start", "violation", "run-end")}
 
 
+def test_fifty_at_once_half_of_them_killed(box):
+    """What the others wrote is all there, in order, whoever was killed in the middle of writing."""
+    rng = random.Random(11)
+    small_log(box, maxSize=20000, maxFiles=100)
+    script = "for i in $(seq 30); do echo x > /etc/$0-$i; done; sleep 0.2"
+    children = [box.who.popen(box.argv("/bin/sh", "-c", script, str(i), options=["-q"]), cwd=box.ws,
+                              env=box.env, stderr=subprocess.DEVNULL) for i in range(50)]
+    for c in rng.sample(children, 25):
+        time.sleep(rng.uniform(0, 0.02))
+        c.kill()
+    ended = sum(c.wait(120) >= 0 for c in children)
+    intact, v = verify(box)
+    assert {p["problem"] for p in v["problems"]} <= {"torn"}, v
+    box.run("true").ok()
+    intact, v = verify(box)
+    assert intact and not [n for n in v["notes"] if "cut short" not in n], v
+    by_run = {}
+    for line in box.ambit("log", "--json").ok().out.splitlines():
+        r = json.loads(line)
+        by_run.setdefault(r.get("run"), []).append(r["event"])
+    whole = [events for events in by_run.values() if "run-end" in events]
+    assert len(whole) >= ended + 1
+    assert all(e[:-1] == ["run-start"] + ["violation"] * (len(e) - 2) for e in whole)
+    assert sum(len(e) == 32 for e in whole) >= ended
+
+
 def test_killed_writers(box):
     """kill -9 at any moment: the log stays whole or says what is wrong with its end, and the
     next run goes on from there."""

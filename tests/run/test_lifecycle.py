@@ -3,6 +3,8 @@
 import contextlib
 import json
 import os
+import random
+import re
 import resource
 import select
 import signal
@@ -128,6 +130,37 @@ def test_kill_of_ambit_while_it_starts(plain):
             time.sleep(i * 0.0004)
             child.process.kill()
     assert wait_until(lambda: not processes_with(mark), 5), processes_with(mark)
+
+
+@pytest.mark.parametrize("options", [["--allow-domain", "a.test"], ["--backend", "landlock"]],
+                         ids=["native", "landlock"])
+def test_kill_of_ambit_at_a_hundred_moments(box, options):
+    """Random ones, half of them during the start: no process, cgroup, mount or file is left, and
+    the log is whole or says what is wrong with its last line."""
+    mark, tmp = marker(), box.mkdir("tmp")
+    rng = random.Random(mark)
+    options = [*options, "-q", "--memory", "400m", "--disk", "100m", "--log", box.home / "session"]
+    script = ("(setsid sleep 300 &); echo x > /etc/denied; echo x > /tmp/private; echo x > file; "
+              "exec 9<>/dev/tcp/a.test/80; sleep 300")
+    pids = []
+    for i in range(100):
+        with box.start("bash", "-c", script, options=options, stdout=subprocess.DEVNULL,
+                       stderr=subprocess.DEVNULL, env={"MARK": mark, "TMPDIR": str(tmp)}) as child:
+            time.sleep(rng.uniform(0, 0.01 if i % 2 else 0.06))
+            os.kill(child.process.pid, signal.SIGKILL)  # itself, and nobody else of its group
+            child.process.wait()
+            pids.append(child.process.pid)
+            # before the fixture kills the rest of the group, were there one
+            assert wait_until(lambda: not processes_with(mark), 5), processes_with(mark)
+    left = re.compile("/ambit-run-(%s)-" % "|".join(map(str, pids)))
+    assert wait_until(lambda: not [d for d in cgroups() if left.search(d)], 5)
+    assert wait_until(lambda: os.listdir(tmp) == [], 5), os.listdir(tmp)
+    assert set(os.listdir(box.ws)) <= {"file"}
+    assert not [m for m in mount_table() if str(box.home) in m]
+    r = json.loads(box.ambit("log", "--json", "verify").out)
+    assert {p["problem"] for p in r["problems"]} <= {"torn"}, r
+    box.run("true").ok()
+    box.ambit("log", "verify").ok()
 
 
 def test_signal_while_it_starts(plain):

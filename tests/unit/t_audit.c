@@ -454,6 +454,54 @@ static void test_rotation(void **state)
 	assert_problem(w, VERIFY_MISSING, 1);
 }
 
+/* Changed, taken out or put in, in whichever file: a byte is never missed. */
+static void test_each_byte_of_all_files(void **state)
+{
+	struct world *w = *state;
+	struct audit_files f = AUDIT_FILES_INIT;
+	_cleanup_free_ uint64_t *old = NULL;
+	char name[FILES_NAME_MAX];
+	size_t n = 0;
+
+	w->config.max_bytes = 600;
+	write_lines(w, 7);
+	assert_int_equal(files_open(w->path, FILES_READ, &f, NULL), 0);
+	assert_int_equal(files_list_old(&f, &old, &n), 0);
+	assert_true(n >= 2);
+	for (size_t k = 0; k <= n; k++) {
+		const char *path = w->path;
+		_cleanup_free_ char *text = NULL;
+		char copy[4096];
+		size_t len;
+
+		if (k < n) {
+			files_old_name(&f, old[k], name);
+			path = arena_printf(w->a, "%s/state/ambit/%s", w->dir, name);
+		}
+		text = slurp(path, &len);
+		assert_true(len + 1 < sizeof(copy));
+		for (size_t i = 0; i < len; i++) {
+			memcpy(copy, text, len);
+			copy[i] = (char)(copy[i] ^ (1 << i % 8));
+			spill(path, copy, len);
+			if (verify(w) == 0)
+				fail_msg("%s: byte %zu, changed", path, i);
+			memcpy(copy + i, text + i + 1, len - i - 1);
+			spill(path, copy, len - 1);
+			if (verify(w) == 0)
+				fail_msg("%s: byte %zu, taken out", path, i);
+			copy[i] = (char)(i % 2 ? ' ' : text[i]);
+			memcpy(copy + i + 1, text + i, len - i);
+			spill(path, copy, len + 1);
+			if (verify(w) == 0)
+				fail_msg("%s: byte %zu, put in", path, i);
+		}
+		spill(path, text, len);
+		assert_intact(w, 7);
+	}
+	files_close(&f);
+}
+
 /* Killed between putting the file aside and the first line of the new one, and after that line. */
 static void test_rotation_interrupted(void **state)
 {
@@ -639,16 +687,27 @@ static void test_time(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		world_test(test_lines),         world_test(test_each_byte),
-		world_test(test_line_removed),  world_test(test_first_removed),
-		world_test(test_lines_swapped), world_test(test_cut_at_a_line),
-		world_test(test_head_behind),   world_test(test_torn),
-		world_test(test_cut_in_a_line), world_test(test_foreign_lines),
-		world_test(test_head_gone),     world_test(test_first_writer),
-		world_test(test_rotation),      world_test(test_rotation_interrupted),
-		world_test(test_many_writers),  world_test(test_size_limit),
-		world_test(test_oversize),      world_test(test_places),
-		world_test(test_fields),        cmocka_unit_test(test_time),
+		world_test(test_lines),
+		world_test(test_each_byte),
+		world_test(test_line_removed),
+		world_test(test_first_removed),
+		world_test(test_lines_swapped),
+		world_test(test_cut_at_a_line),
+		world_test(test_head_behind),
+		world_test(test_torn),
+		world_test(test_cut_in_a_line),
+		world_test(test_foreign_lines),
+		world_test(test_head_gone),
+		world_test(test_first_writer),
+		world_test(test_rotation),
+		world_test(test_each_byte_of_all_files),
+		world_test(test_rotation_interrupted),
+		world_test(test_many_writers),
+		world_test(test_size_limit),
+		world_test(test_oversize),
+		world_test(test_places),
+		world_test(test_fields),
+		cmocka_unit_test(test_time),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
