@@ -22,6 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -126,6 +127,10 @@ static void fail(struct session *s)
 
 int session_fill_setup(struct session *s, struct broker_setup *ret, struct error *e)
 {
+	if (s->lost < 0)
+		s->lost = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (s->lost < 0)
+		return error_set(e, errno, "cannot make an eventfd: %s", strerror(errno));
 	*ret = (struct broker_setup){
 		.policy = s->req.policy,
 		.plan = s->plan,
@@ -133,6 +138,7 @@ int session_fill_setup(struct session *s, struct broker_setup *ret, struct error
 		.user_ns = s->user_ns,
 		.mount_ns = s->mount_ns,
 		.reports = s->reports[1],
+		.lost = s->lost,
 		.performed = s->limits ? limits_performed(s->limits) : NULL,
 		.inquiries = s->inquiries,
 		.redirects = s->redirects,
@@ -313,10 +319,8 @@ static void tell_unlogged(struct session *s)
 		s->req.hooks->unlogged(s->req.ctx, &s->journal.error);
 }
 
-static void take_question(struct session *s, struct violation *v)
+static void take_question(struct session *s, const struct violation *v)
 {
-	v->path[sizeof(v->path) - 1] = v->rule[sizeof(v->rule) - 1] = '\0';
-	v->reason[sizeof(v->reason) - 1] = v->process[sizeof(v->process) - 1] = '\0';
 	journal_asked(&s->journal, v->id, true, v->path);
 	if (s->req.hooks && s->req.hooks->ask_write)
 		s->req.hooks->ask_write(s->req.ctx, v);
@@ -324,12 +328,26 @@ static void take_question(struct session *s, struct violation *v)
 		session_answer_write(s, v->id, VIOLATION_REFUSE);
 }
 
+/* One message of the broker's, its texts ended whatever they are. What recv() says. */
+static ssize_t receive_report(const struct session *s, struct violation *ret)
+{
+	const size_t head = offsetof(struct violation, path);
+	ssize_t n = recv(s->reports[0], ret, sizeof(*ret), MSG_DONTWAIT);
+
+	if (n <= (ssize_t)head)
+		return n > 0 ? -EPROTO : n;
+	ret->path[(size_t)n - head - 1] = '\0';
+	ret->process[sizeof(ret->process) - 1] = ret->rule[sizeof(ret->rule) - 1] = '\0';
+	ret->source[sizeof(ret->source) - 1] = ret->reason[sizeof(ret->reason) - 1] = '\0';
+	return n;
+}
+
 static void on_report(struct session *s)
 {
 	struct violation v;
 	ssize_t n;
 
-	while ((n = recv(s->reports[0], &v, sizeof(v), MSG_DONTWAIT)) == sizeof(v)) {
+	while ((n = receive_report(s, &v)) > 0) {
 		if (v.kind == VIOLATION_ASK) {
 			take_question(s, &v);
 		} else if (v.kind >= VIOLATION_USED && v.kind < VIOLATION_KIND_MAX_) {
@@ -547,6 +565,8 @@ static void look_back(struct session *s)
 /* Nobody is left inside but perhaps init, which has said all: hear what is still in the pipes. */
 static void hear_the_rest(struct session *s)
 {
+	uint64_t lost;
+
 	while (s->sources[SOURCE_CONTROL] >= 0 && !s->ended)
 		on_event(s);
 	while (on_error(s))
@@ -558,6 +578,8 @@ static void hear_the_rest(struct session *s)
 	 */
 	if (s->sources[SOURCE_REPORTS] >= 0)
 		on_report(s);
+	if (s->lost >= 0 && read(s->lost, &lost, sizeof(lost)) == sizeof(lost))
+		s->req.report->dropped += lost;
 	s->deadline_ms = 0;
 	look_back(s);
 	egress_leave(&s->user);
@@ -690,6 +712,7 @@ void session_free(struct session *s, pid_t ret_remains[SESSION_REMAINS_MAX_])
 	fd_close(s->mount_ns);
 	fd_close(s->reports[0]);
 	fd_close(s->reports[1]);
+	fd_close(s->lost);
 	fd_close(s->inquiries);
 	remains[SESSION_INIT] = s->child.pid;
 	remains[SESSION_BROKER] = s->broker;
@@ -719,6 +742,7 @@ struct session *session_new(const struct session_request *req)
 			       .user_ns = -1,
 			       .mount_ns = -1,
 			       .reports = { -1, -1 },
+			       .lost = -1,
 			       .inquiries = -1 };
 	for (size_t i = 0; i < SOURCE_MAX_; i++)
 		s->sources[i] = -1;

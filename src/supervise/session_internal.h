@@ -38,6 +38,7 @@ struct session {
 	int listener; /* of the system call filter, until the broker has it */
 	int user_ns, mount_ns; /* for the broker to join */
 	int reports[2]; /* ours, the broker's */
+	int lost; /* how many of them could not be sent; -1 = there was no broker */
 	int inquiries; /* the broker's end; the other is the proxy's */
 	bool redirects; /* connections get to the proxy by the broker only */
 	bool ended, failed;

@@ -278,6 +278,32 @@ def test_fifty_at_once_half_of_them_killed(box):
     assert sum(len(e) == 32 for e in whole) >= ended
 
 
+@pytest.mark.parametrize("many", [100, 1500])
+def test_a_supervisor_that_was_stopped_hears_of_every_denial(box, many):
+    """Or of how many there were: none is lost without a word."""
+    script = ("echo x > /etc/1; echo ready; read x; "  # the broker is there from the first on
+              f"for i in $(seq 2 {many}); do echo x > /etc/$i; done; echo done")
+    with box.start("/bin/sh", "-c", script, options=["-q", "--report", "report.json"],
+                   stderr=subprocess.DEVNULL) as child:
+        p = child.process
+        assert p.stdout.readline() == b"ready\n"
+        p.send_signal(signal.SIGSTOP)
+        p.stdin.write(b"go\n")
+        p.stdin.flush()
+        if many == 100:  # all of them, and the end
+            assert p.stdout.readline() == b"done\n"
+        else:  # until it has given up waiting
+            time.sleep(3)
+        p.send_signal(signal.SIGCONT)
+        assert child.wait().code == 0
+    report = json.loads((box.ws / "report.json").read_text())
+    assert len(report["violations"]) + report["violationsNotListed"] == many
+    logged = [r["event"] for r in records(box)].count("violation")
+    assert logged == len(report["violations"]) and (many > 100 or logged == many)
+    assert records(box)[-1].get("recordsLeftOut", 0) == report["violationsNotListed"]
+    assert verify(box)[0]
+
+
 def test_killed_writers(box):
     """kill -9 at any moment: the log stays whole or says what is wrong with its end, and the
     next run goes on from there."""

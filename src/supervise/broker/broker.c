@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,14 +87,20 @@ void call_describe(const struct call *c, int32_t *ret_pid, char *ret_process)
 
 void call_send(const struct call *c, struct violation *v, const char *path)
 {
+	struct broker *b = c->b;
+	bool waits = !b->behind || v->kind >= VIOLATION_LATER;
+
 	text_copy(v->path, sizeof(v->path), path);
 	call_describe(c, &v->pid, v->process);
 	/*
-	 * A full socket loses the report, never the decision. For what was let happen we wait a
-	 * while: a flood of denials must not hide it.
+	 * A full socket loses the report, never the decision. A supervisor that is busy is waited
+	 * for, one that is stopped once; what he does not hear of is counted. For what was let
+	 * happen we wait each time: a flood of denials must not hide it.
 	 */
-	(void)!send(c->b->reports, v, sizeof(*v),
-		    MSG_NOSIGNAL | (v->kind < VIOLATION_LATER ? MSG_DONTWAIT : 0));
+	b->behind = send(b->reports, v, offsetof(struct violation, path) + strlen(v->path) + 1,
+			 MSG_NOSIGNAL | (waits ? 0 : MSG_DONTWAIT)) < 0;
+	if (b->behind)
+		(void)!write(b->lost, &(uint64_t){ 1 }, sizeof(uint64_t));
 }
 
 static void set_source(struct violation *v, const struct origin *o)
@@ -301,7 +308,7 @@ static void serve(struct broker *b, int until)
 static void close_others(const struct broker_setup *s, int until)
 {
 	const int keep[] = { s->listener, s->user_ns,   s->mount_ns, s->reports,
-			     s->lock,     s->inquiries, until };
+			     s->lock,     s->inquiries, s->lost,     until };
 	unsigned from = STDERR_FILENO + 1;
 
 	for (;;) {
@@ -334,6 +341,7 @@ static void fill(struct broker *b, const struct broker_setup *s, struct arena *a
 		.own_umask = mask,
 		.listener = s->listener,
 		.reports = s->reports,
+		.lost = s->lost,
 		.performed = s->performed,
 		.inquiries_fd = s->inquiries,
 		.redirects = s->redirects,

@@ -32,6 +32,7 @@ struct broker_setup {
 	int listener; /* seccomp notification descriptor */
 	int user_ns, mount_ns; /* the sandbox's namespaces, to join */
 	int reports; /* SOCK_SEQPACKET: a struct violation per denial */
+	int lost; /* eventfd: reports that could not be sent */
 	uint64_t *performed; /* shared memory: calls that were performed; NULL = not counted */
 	int inquiries; /* SOCK_SEQPACKET to ambit-proxy (proxy/inquiry.h); -1 = nobody is asked */
 	bool learns; /* tell what is used and wanted too: VIOLATION_USED and what follows it */
@@ -73,7 +74,7 @@ struct violation {
 	char rule[64]; /* setting that decided: "filesystem.allowWrite", "protected name .envrc" */
 	char source[256]; /* where the rule came from; of a lock file: its hosts before */
 	char reason[160];
-	char path[VIOLATION_PATH_MAX];
+	char path[VIOLATION_PATH_MAX]; /* last: what is behind its end is not sent */
 };
 
 /* The other way, to VIOLATION_ASK; _RUN holds for this path until the end. */

@@ -49,7 +49,8 @@ struct broker {
 	const struct policy *policy;
 	const struct plan *plan;
 	struct guard *guard;
-	int listener, reports, lock;
+	int listener, reports, lost, lock;
+	bool behind; /* the supervisor did not take the last report */
 	uint64_t *performed; /* NULL = nobody counts */
 	int inquiries_fd;
 	bool redirects;
