@@ -93,6 +93,73 @@ def test_links_into_the_project(box):
     assert not (box.ws / ".envrc").exists()
 
 
+PROCESSORS = """
+import os, sys
+def try_out(n, cpus):
+    for i in range(n):
+        fd = os.open(f"f{i}", os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+        assert os.sched_getaffinity(0) == cpus, (i, os.sched_getaffinity(0))
+        assert os.read(os.open(f"f{i}", os.O_RDWR), 1) == b"" and fd >= 3
+        if i % 50 == 0:
+            pid = os.fork()
+            if pid == 0:
+                os._exit(os.sched_getaffinity(0) != cpus)
+            assert os.waitpid(pid, 0)[1] == 0
+        os.closerange(3, 10)
+        os.unlink(f"f{i}")
+all = os.sched_getaffinity(0)
+try_out(3000, all)
+os.sched_setaffinity(0, {min(all)})
+try_out(500, {min(all)})
+"""
+
+
+def test_processors_stay(box):
+    """A caller is kept on one processor while it takes a file that the broker opened, but it
+    never runs like that."""
+    box.run("/usr/bin/python3", "-c", PROCESSORS, options=["-q"]).ok()
+
+
+SWAPS = """
+import os
+for d in ("bulk/", "/tmp/"):
+    for i in range(100):
+        n = d + str(i % 3)
+        os.mkdir(n)
+        for f in "ab":
+            open(n + "/" + f, "w").close()
+        os.mkdir(n + "/sub")
+        os.rmdir(n + "/sub")
+        if i % 2:
+            os.unlink(n + "/a"); os.unlink(n + "/b"); os.rmdir(n)
+        else:
+            os.rename(n, n + "-old")
+        os.symlink(os.getcwd() + "/src", n)  # from here on another directory
+        open(n + "/c", "w").close()
+        os.open(n + f"/{i}", os.O_CREAT | os.O_EXCL | os.O_WRONLY)
+        os.mkdir(n + f"/d{i}")
+        os.symlink(os.getcwd() + "/src/c", d + "l")
+        open(d + "x", "w").close()
+        open(d + "l", "w").write(d)
+        assert open("src/c").read() == d
+        os.unlink(d + "l"); os.unlink(n)
+        if not i % 2:
+            os.system(f"rm -rf {n}-old")
+        for f in ("c", str(i)):
+            os.unlink("src/" + f)
+        os.rmdir(f"src/d{i}")
+print(os.listdir("src"))
+"""
+
+
+def test_ways_that_change(box):
+    """What was left to the kernel a moment ago is asked about again when the way leads elsewhere."""
+    box.mkdir("ws/bulk")
+    box.mkdir("ws/src")
+    r = box.run("/usr/bin/python3", "-c", SWAPS, options=["-q", "--set", "filesystem.bulk=bulk"]).ok()
+    assert r.out == "[]\n"
+
+
 WRITER = """
 import os
 n = 0

@@ -360,11 +360,11 @@ static void fill(struct broker *b, const struct broker_setup *s, struct arena *a
 }
 
 /* Wake the caller on this CPU: three times faster where the kernel has it (6.6). */
-static void prefer_sync_wake(const struct broker *b)
+static void prefer_sync_wake(struct broker *b)
 {
 	uint64_t sync = NOTIF_FD_SYNC_WAKE_UP;
 
-	(void)ioctl(b->listener, SECCOMP_IOCTL_NOTIF_SET_FLAGS, sync);
+	b->sync_wake = ioctl(b->listener, SECCOMP_IOCTL_NOTIF_SET_FLAGS, sync) == 0;
 }
 
 void broker_serve(const struct broker_setup *s, int until)

@@ -169,6 +169,7 @@ static int prepare(struct call *c, int dirfd, uint64_t address, struct place *p,
 		/* what is there already fails for that reason: `mkdir -p` is no attempt to write */
 		if (!exists(p))
 			call_report_outside(c, kind, p);
+		call_note_direct(c, p);
 		return ANSWER_CONTINUE;
 	}
 	return place_is_special(p) ? call_alone(c, p) : 0;
@@ -635,6 +636,8 @@ int broker_answer(struct call *c)
 
 	if (r != ANSWER_OTHER)
 		return r;
+	if (call_is_direct(c))
+		return ANSWER_CONTINUE;
 	if (judges)
 		lock_broker(c->b, LOCK_SH);
 	r = c->b->plan->bare ? bare_answer(c) : ANSWER_OTHER;

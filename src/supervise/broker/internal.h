@@ -45,6 +45,17 @@ struct own_mounts {
 	size_t n;
 };
 
+/* How files are handed over (handover.c). */
+#define HANDOVER_TRIES 16
+
+struct handover {
+	enum { HANDOVER_FREE, HANDOVER_KEPT, HANDOVER_STAY } phase;
+	bool kept; /* the caller is kept on our processor meanwhile */
+	unsigned calls; /* of this phase */
+	uint64_t last; /* nanoseconds */
+	uint32_t took[2][HANDOVER_TRIES]; /* from one call to the next, by phase */
+};
+
 struct broker {
 	const struct policy *policy;
 	const struct plan *plan;
@@ -66,6 +77,8 @@ struct broker {
 	struct tasks tasks;
 	struct own_mounts own_mounts;
 	struct recent recent;
+	bool sync_wake; /* who is answered is woken on our processor */
+	struct handover handover;
 	bool umask_used; /* the command has called umask(2) */
 	mode_t initial_umask, own_umask;
 	struct later *later; /* what was told as running later */
@@ -134,8 +147,10 @@ mode_t call_umask(const struct call *c);
 void call_note_umask(const struct call *c, mode_t mask);
 bool call_is_valid(const struct call *c);
 
-/* Hand a descriptor to the command as the answer: ANSWER_SENT, or -errno. */
+/* Hand a descriptor to the command as the answer (handover.c): ANSWER_SENT, or -errno. */
 int call_send_fd(const struct call *c, int fd, bool cloexec);
+/* The same, from the serving thread: sooner, where possible; or its number, to be answered. */
+int call_hand_over(const struct call *c, int fd, bool cloexec);
 
 /* The task's pid as the command sees it and its name, PROCESS_NAME_MAX bytes. */
 void call_describe(const struct call *c, int32_t *ret_pid, char *ret_process);
@@ -230,7 +245,15 @@ void call_adopt_umask(const struct call *c);
 /* Wait until no other sandbox acts; p is brought up to date. 0, or ANSWER_CONTINUE. */
 int call_alone(const struct call *c, struct place *p);
 
+/* Left to the kernel, as the call before (direct.c). */
+bool call_is_direct(const struct call *c);
+/* The place is not guarded, and the call was left to the kernel. */
+void call_note_direct(const struct call *c, const struct place *p);
+
 /* Opening (open.c). */
+/* the same test as in the filter */
+#define OPEN_WRITE_INTENT (O_ACCMODE | O_CREAT | O_TRUNC | (O_TMPFILE & ~O_DIRECTORY))
+
 struct opening {
 	int flags;
 	mode_t mode;

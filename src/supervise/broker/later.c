@@ -8,7 +8,7 @@
 #include "supervise/broker/lockfile.h"
 
 static const struct {
-	const char *name; /* last component; a leading or trailing "*" matches the rest */
+	const char *name; /* last component; a trailing "*" matches the rest */
 	const char *reason;
 } names[] = {
 	{ "package.json", "package scripts" },
@@ -18,7 +18,6 @@ static const struct {
 	{ "Makefile", "make rules" },
 	{ "makefile", "make rules" },
 	{ "GNUmakefile", "make rules" },
-	{ "*.mk", "make rules" },
 	{ "CMakeLists.txt", "build rules" },
 	{ "meson.build", "build rules" },
 	{ "build.rs", "build script" },
@@ -44,11 +43,6 @@ static const struct {
 	{ "conftest.py", "run by pytest" },
 	{ "sitecustomize.py", "run by python" },
 	{ "usercustomize.py", "run by python" },
-	{ "*.pth", "run by python" },
-	{ "*.config.js", "settings that are code" },
-	{ "*.config.cjs", "settings that are code" },
-	{ "*.config.mjs", "settings that are code" },
-	{ "*.config.ts", "settings that are code" },
 	{ ".eslintrc.js", "settings that are code" },
 	{ ".eslintrc.cjs", "settings that are code" },
 	{ ".pylintrc", "settings that name code" },
@@ -74,6 +68,18 @@ static const struct {
 };
 
 static const struct {
+	const char *stem, *extension; /* how the last component ends */
+	const char *reason;
+} endings[] = {
+	{ "", ".mk", "make rules" },
+	{ "", ".pth", "run by python" },
+	{ ".config", ".js", "settings that are code" },
+	{ ".config", ".cjs", "settings that are code" },
+	{ ".config", ".mjs", "settings that are code" },
+	{ ".config", ".ts", "settings that are code" },
+};
+
+static const struct {
 	const char *part;
 	const char *reason;
 } directories[] = {
@@ -90,13 +96,24 @@ static const char *const installed[] = { "/node_modules/", "/site-packages/", "/
 
 static bool name_matches(const char *pattern, const char *name)
 {
-	size_t n = strlen(pattern);
+	size_t n;
 
-	if (*pattern == '*')
-		return text_ends(name, pattern + 1);
+	if (*pattern != *name)
+		return false; /* nearly all; every file that is written is asked about */
+	n = strlen(pattern);
 	if (pattern[n - 1] == '*')
 		return strncmp(name, pattern, n - 1) == 0;
 	return strcmp(name, pattern) == 0;
+}
+
+static bool ends_like(const char *name, const char *dot, const char *stem, const char *extension)
+{
+	size_t n = (size_t)(dot - name), len;
+
+	if (strcmp(dot, extension) != 0)
+		return false;
+	len = strlen(stem);
+	return n >= len && memcmp(dot - len, stem, len) == 0;
 }
 
 bool later_is_installed(const char *path)
@@ -111,13 +128,17 @@ bool later_is_installed(const char *path)
 /* By its name, or by a directory that it lies in. */
 static const char *reason_of(const char *path)
 {
-	const char *slash = strrchr(path, '/');
+	const char *slash = strrchr(path, '/'), *dot = slash ? strrchr(slash, '.') : NULL;
 
 	if (slash && lockfile_is_one(slash + 1))
 		return "where packages come from";
 	for (size_t i = 0; slash && i < ARRAY_LEN(names); i++) {
 		if (name_matches(names[i].name, slash + 1))
 			return names[i].reason;
+	}
+	for (size_t i = 0; dot && i < ARRAY_LEN(endings); i++) {
+		if (ends_like(slash + 1, dot, endings[i].stem, endings[i].extension))
+			return endings[i].reason;
 	}
 	for (size_t i = 0; strstr(path, "/.") && i < ARRAY_LEN(directories); i++) {
 		if (strstr(path, directories[i].part))

@@ -20,9 +20,6 @@
 #include "base/sys.h"
 #include "supervise/broker/internal.h"
 
-/* the same test as in the filter */
-#define WRITE_INTENT (O_ACCMODE | O_CREAT | O_TRUNC | (O_TMPFILE & ~O_DIRECTORY))
-
 #define SYMLINK_HOPS_MAX 40
 #define SLOW_RETRY_US 5000
 
@@ -72,14 +69,19 @@ static int open_again(const struct broker *b, int file, int flags)
 	return fd < 0 ? -errno : fd;
 }
 
-/* Hand an opened file over with the flags the caller asked for. */
+/* Give an opened file the flags that the caller asked for. */
+static void set_flags(int fd, int flags)
+{
+	if (!makes_file(flags) && !(flags & O_NONBLOCK))
+		(void)fcntl(fd, F_SETFL, flags & STATUS_FLAGS);
+}
+
 static int deliver(const struct call *c, int fd, int flags)
 {
 	if (fd < 0)
 		return fd;
-	if (!makes_file(flags) && !(flags & O_NONBLOCK))
-		(void)fcntl(fd, F_SETFL, flags & STATUS_FLAGS);
-	return call_send_fd(c, fd, (flags & O_CLOEXEC) != 0);
+	set_flags(fd, flags);
+	return call_hand_over(c, fd, (flags & O_CLOEXEC) != 0);
 }
 
 /*
@@ -103,7 +105,11 @@ static void *slow_open_main(void *arg)
 		(void)usleep(SLOW_RETRY_US);
 		fd = open_again(s->b, s->file, s->flags);
 	}
-	r = deliver(&c, fd, s->flags);
+	r = fd;
+	if (fd >= 0) {
+		set_flags(fd, s->flags);
+		r = call_send_fd(&c, fd, (s->flags & O_CLOEXEC) != 0);
+	}
 	fd_close(fd);
 	resp.error = r;
 	/* ENOENT: the caller was killed meanwhile */
@@ -221,6 +227,7 @@ static int open_guarded(struct call *c, struct place *p, const struct opening *o
 				continue; /* no longer a link */
 			call_report_outside(
 				c, o->flags & O_CREAT ? VIOLATION_CREATE : VIOLATION_WRITE, p);
+			call_note_direct(c, p);
 			return ANSWER_CONTINUE;
 		}
 		if (o->resolve & SYS_RESOLVE_NO_SYMLINKS)
@@ -263,10 +270,10 @@ bool call_only_reads(const struct call *c)
 	switch (c->n->data.nr) {
 #ifdef SYS_open
 	case SYS_open:
-		return !(c->args[1] & WRITE_INTENT);
+		return !(c->args[1] & OPEN_WRITE_INTENT);
 #endif
 	case SYS_openat:
-		return !(c->args[2] & WRITE_INTENT);
+		return !(c->args[2] & OPEN_WRITE_INTENT);
 	default:
 		return false;
 	}
@@ -279,7 +286,7 @@ int call_open(struct call *c, int dirfd, uint64_t address, struct opening o)
 	char path[PATH_MAX] _unfilled_;
 	int r;
 
-	if (!(o.flags & WRITE_INTENT)) {
+	if (!(o.flags & OPEN_WRITE_INTENT)) {
 		broker_watch(c); /* only sent here with --report-reads */
 		return ANSWER_CONTINUE;
 	}
@@ -311,7 +318,7 @@ int call_openat2(struct call *c)
 
 	if (c->args[3] != sizeof(how) || call_read(c, c->args[2], how, sizeof(how)) < 0)
 		return ANSWER_CONTINUE;
-	if (!(how[0] & WRITE_INTENT)) {
+	if (!(how[0] & OPEN_WRITE_INTENT)) {
 		broker_watch(c);
 		return ANSWER_CONTINUE;
 	}

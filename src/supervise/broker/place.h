@@ -29,6 +29,7 @@ struct recent {
 	char path[PATH_MAX];
 	uint64_t lent_to; /* the last call with a place that uses it */
 	uint64_t since_ms; /* when the way there was last walked */
+	bool direct; /* it is left to the kernel (direct.c) */
 };
 
 #define PLACE_INIT                                                                                 \
@@ -65,6 +66,8 @@ int place_resolve(const struct broker *b, int base, const char *path, uint64_t h
 		  struct place *ret);
 /* Text of the symlink that p names, PATH_MAX bytes; -EINVAL when it is none. */
 int place_read_link(const struct place *p, char *ret);
+/* Does the directory part of a path lead to that directory, by its text? */
+bool recent_leads(const struct call *c, int dirfd, const char *dir);
 /* Rights on directories were changed: walk the whole way next time. */
 void recent_forget(struct broker *b);
 /* Where the place lies now: after waiting for a lock. */

@@ -283,6 +283,16 @@ static bool leads_to(const struct call *c, int dirfd, const char *dir, const cha
 	       !text_ends(from, " (deleted)");
 }
 
+static bool recent_counts(const struct recent *last)
+{
+	return last->parent >= 0 && sys_now_ms() - last->since_ms <= RECENT_MS;
+}
+
+bool recent_leads(const struct call *c, int dirfd, const char *dir)
+{
+	return recent_counts(&c->b->recent) && leads_to(c, dirfd, dir, c->b->recent.path);
+}
+
 /*
  * The last directory is used again when the text of the path leads there, and it still lies
  * where that text says: then no link is on the way, and a walk would find it. What is skipped
@@ -295,9 +305,9 @@ static bool resolve_again(const struct call *c, int dirfd, const char *path, str
 	struct place p = { .parent = last->parent, .lent = true };
 	char dir[PATH_MAX] _unfilled_;
 
-	if (last->parent < 0 || sys_now_ms() - last->since_ms > RECENT_MS ||
-	    split(path, dir, &p) < 0 || !leads_to(c, dirfd, dir, last->path) ||
-	    place_refresh(c->b, &p) < 0 || strcmp(p.path, last->path) != 0)
+	if (!recent_counts(last) || split(path, dir, &p) < 0 ||
+	    !leads_to(c, dirfd, dir, last->path) || place_refresh(c->b, &p) < 0 ||
+	    strcmp(p.path, last->path) != 0)
 		return false;
 	last->lent_to = c->n->id;
 	place_done(ret);
@@ -313,6 +323,7 @@ static void keep(const struct call *c, struct place *p)
 	if (last->lent_to == c->n->id || p->lent)
 		return; /* in use by the other path of this call */
 	fd_close(last->parent);
+	last->direct = false;
 	last->parent = p->parent;
 	memcpy(last->path, p->path, strlen(p->path) + 1);
 	last->lent_to = c->n->id;
@@ -405,16 +416,4 @@ int place_read_link(const struct place *p, char *ret)
 		return -errno;
 	ret[n] = '\0';
 	return 0;
-}
-
-int call_send_fd(const struct call *c, int fd, bool cloexec)
-{
-	struct seccomp_notif_addfd add = {
-		.id = c->n->id,
-		.srcfd = (uint32_t)fd,
-		.newfd_flags = cloexec ? O_CLOEXEC : 0,
-		.flags = SECCOMP_ADDFD_FLAG_SEND, /* one change of process less */
-	};
-
-	return ioctl(c->b->listener, SECCOMP_IOCTL_NOTIF_ADDFD, &add) < 0 ? -errno : ANSWER_SENT;
 }
