@@ -84,15 +84,15 @@ static void record(const struct policy *p, char *const *argv)
 }
 
 /* Becomes the command; comes back only when that fails. */
-static int become(const struct invocation *inv, const struct policy *p, const char *program,
-		  char *const *argv, struct error *e)
+static int become(const struct policy *p, const char *program, char *const *argv, char **env,
+		  struct error *e)
 {
 	int r;
 
 	if (chdir(p->cwd) < 0)
 		return error_set(e, errno, "%s: %s", p->cwd, strerror(errno));
 	record(p, argv);
-	r = sys_execvpe(program, argv, unsandboxed_environment(inv, p));
+	r = sys_execvpe(program, argv, env);
 	r = error_set(e, -r, "%s: %s", program, r == -ENOENT ? "not found" : strerror(-r));
 	e->exit_code = r == -ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE;
 	return r;
@@ -118,7 +118,8 @@ static int run_excluded(const struct invocation *inv, const struct policy *p,
 			output_safe(a, answer->argv[0]), entry, output_safe(a, where));
 	log_error("%s runs outside the sandbox, with all your rights: excludedCommands \"%s\" (%s)",
 		  output_safe(a, answer->program), entry, output_safe(a, where));
-	return become(inv, p, answer->program, answer->argv, e);
+	return become(p, answer->program, answer->argv,
+		      excluded_environment(p, a, unsandboxed_environment(inv, p)), e);
 }
 
 int outside_asked(const struct invocation *inv, const struct policy *p, const char **ret,
@@ -142,7 +143,7 @@ int outside_run(const struct invocation *inv, const struct policy *p, char *cons
 		log_error("NO SANDBOX (%s): %s runs with all your rights; no rule and no limit "
 			  "applies",
 			  output_safe(inv->arena, by), output_safe(inv->arena, argv[0]));
-		return become(inv, p, argv[0], argv, e);
+		return become(p, argv[0], argv, unsandboxed_environment(inv, p), e);
 	}
 	if (p->excluded_commands.n == 0 && p->denied_commands.n == 0)
 		return 0;

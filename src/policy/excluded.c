@@ -189,9 +189,16 @@ void command_judge_text(const struct policy *p, struct arena *a, const char *tex
 static void find_program(const struct policy *p, struct arena *a, const char *path,
 			 struct command_answer *ret)
 {
+	const char *script;
+
 	if (ret->place != COMMAND_OUTSIDE)
 		return;
 	ret->program = excluded_program(p, a, ret->argv[0], path, &ret->reason);
+	script = ret->program ? excluded_script(p, a, ret->argv) : NULL;
+	if (script) {
+		ret->program = NULL;
+		ret->reason = script;
+	}
 	if (!ret->program)
 		ret->place = COMMAND_SANDBOXED;
 }

@@ -87,3 +87,13 @@ const struct text_rule *denied_find_argv(const struct policy *p, struct arena *a
  */
 const char *excluded_program(const struct policy *p, struct arena *a, const char *name,
 			     const char *path, const char **ret_reason);
+/*
+ * `sh ./deploy.sh`, `python3 tool.py`: why not, when a file among the arguments of such a program
+ * can be changed from inside; else NULL.
+ */
+const char *excluded_script(const struct policy *p, struct arena *a, char *const *argv);
+/*
+ * The variables for an excluded command: of PATH and the like, only the places that cannot be
+ * changed from inside. Others that the program needs it finds there, or not at all.
+ */
+char **excluded_environment(const struct policy *p, struct arena *a, char *const *env);

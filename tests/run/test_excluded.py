@@ -65,6 +65,10 @@ def test_status_and_environment(out):
     "(touch {m})", "touch $(echo {m})", "touch {m} 2>&1", "x=1 touch {m}", "env touch {m}",
     "nohup touch {m}", "/usr/bin/touch {m}", "command touch {m}", "touch {m}*", "touch {m}\ntrue",
     "touch {m} # \\\ntrue", "time touch {m}", "! touch {m}", "eval touch {m}", "bash -c 'touch {m}'",
+    "touch {{{m},{m}2}}", "touch <<E {m}\nE", "touch {m} <<<x", "PATH=/usr/bin touch {m}", "touch() {{ :; }}; command touch {m}",
+    "alias touch=true; command touch {m}", "touch $'{m}'", "touch \"$HOME/mark\"", "touch `echo {m}`", "\ntouch {m}\n\ntrue",
+    "exec touch {m}", "coproc touch {m}", "builtin command touch {m}", "if touch {m}; then :; fi", "{{ touch {m}; }}",
+    "touch {m}\r\ntrue", "touch ~/mark", "touch {m}>&2", "touch {m} {m}[1-9]", "[[ a ]] && touch {m}",
 ])
 def test_stays_inside(out, line):
     line = line.format(m=out.mark)
@@ -100,6 +104,46 @@ def test_planted_program(out):
     # the control run
     out.host("bash", "-c", "touch x", env=path)
     assert out.mark.exists()
+
+
+def test_planted_helper(out):
+    """What an excluded program finds by PATH, or is told to load, is not the project's either."""
+    out.write("tools/tool", "#!/usr/bin/env helper\n", 0o755)
+    out.write("ws/bin/helper", f"#!/bin/sh\n: > {out.mark}\n", 0o755)
+    out.write("good/helper", "#!/bin/sh\necho good \"PATH=$PATH\" \"PY=$PYTHONPATH\"\n", 0o755)
+    out.write(USER_FILE, json.dumps({"excludedCommands": ["tool"], "allowUnsandboxedCommands": True}))
+    path = {"PATH": f"{out.ws}/bin:bin::{out.home}/tools:{out.home}/good:/usr/bin:/bin",
+            "PYTHONPATH": f"{out.ws}/lib:/usr/lib/x:lib"}
+    r = out.ambit("run", "-c", "tool", env=path)
+    assert r.code == 0 and not out.mark.exists() and r.out.startswith("good"), str(r)
+    assert f"PATH={out.home}/tools:{out.home}/good:/usr/bin:/bin PY=/usr/lib/x\n" in r.out, str(r)
+    # a directory that holds one writable file will not do
+    r = out.ambit("run", "--allow-write", out.home / "good/helper", "-c", "tool", env=path)
+    assert r.code != 0 and "good" not in r.out, str(r)
+    out.host("tool", env=path)  # the control run
+    assert out.mark.exists()
+
+
+@pytest.mark.parametrize("line", ["sh ./deploy.sh", "bash deploy.sh", "python3 deploy.py", "timeout 9 ./deploy.sh",
+                                  "sh {ws}/deploy.sh", "sh link.sh"])
+def test_script_of_the_project(out, line):
+    """A script that could have been changed from inside is not run outside."""
+    line = line.format(ws=out.ws)
+    out.write(USER_FILE, json.dumps({"excludedCommands": [line], "allowUnsandboxedCommands": True}))
+    out.write("ws/deploy.sh", f"#!/bin/sh\n: > {out.mark}\n", 0o755)
+    out.write("ws/deploy.py", f"open({str(out.mark)!r}, 'w')\n")
+    (out.ws / "link.sh").symlink_to("deploy.sh")
+    a = explain(out, line)
+    assert a["verdict"] == "sandboxed" and "could be changed from inside" in a["reason"], a
+    out.ambit("run", "-c", line)
+    assert not out.mark.exists()
+    out.host("sh", "-c", line)  # the control run
+    assert out.mark.exists()
+    # elsewhere it is another thing
+    out.mark.unlink()
+    out.write("deploy.sh", f"#!/bin/sh\n: > {out.mark}\n", 0o755)
+    out.write(USER_FILE, json.dumps({"excludedCommands": [f"sh {out.home}/deploy.sh"], "allowUnsandboxedCommands": True}))
+    assert out.ambit("run", "-c", f"sh {out.home}/deploy.sh").code == 0 and out.mark.exists()
 
 
 def test_project_cannot_let_out(box):
