@@ -74,7 +74,8 @@ struct plan_engine {
 	const char *name; /* "podman" */
 	const char **argv; /* NULL-terminated; argv[0] is the program's path */
 	size_t n_argv;
-	char *const *env; /* of the engine itself: the caller's */
+	char *const *env; /* of the engine itself: of the caller's what it needs */
+	enum engine_landlock { ENGINE_NO_LANDLOCK, ENGINE_LANDLOCK, ENGINE_TRY_LANDLOCK } landlock;
 	const char *container; /* its name */
 	const char *directory, *socket; /* of this run: made at the start, removed when it runs */
 	const char *image;

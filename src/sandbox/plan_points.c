@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "policy/match_path.h"
 
 #define GLOB_VISIT_MAX 50000 /* directory entries looked at while expanding patterns */
@@ -404,8 +405,8 @@ static bool surely_missing(const struct dot_names *names, const char *pattern)
 	return true;
 }
 
-/* Protected names that exist in `dir`, the top of something writable. */
-static void add_protected(struct compiler *c, const char *dir)
+/* Protected names that exist in `dir`, the top of something writable. below: only those that begin so. */
+static void add_protected(struct compiler *c, const char *dir, const char *below)
 {
 	struct dot_names names = { 0 };
 
@@ -417,7 +418,8 @@ static void add_protected(struct compiler *c, const char *dir)
 		enum file_kind kind;
 		char *path;
 
-		if (name->lifted || pattern_is_glob(name->pattern))
+		if (name->lifted || pattern_is_glob(name->pattern) ||
+		    !text_starts(name->pattern, below))
 			continue;
 		/* the broker lets git change its configuration; a mount would not */
 		if (c->guarding && strncmp(name->pattern, ".git/", 5) == 0 &&
@@ -449,7 +451,10 @@ static void add_anchors(struct compiler *c)
 
 		if (r->glob || r->access != ACCESS_WRITE || r->verdict != VERDICT_ALLOW)
 			continue;
-		add_protected(c, r->real);
+		add_protected(c, r->real, "");
+		/* REPO/.git, for a worktree */
+		if (text_ends(r->real, "/.git"))
+			add_protected(c, path_absolute(c->a, r->real, ".."), ".git/");
 		if (!path_within(c->p->cwd, r->real))
 			continue;
 		top = strcmp(r->real, "/") == 0 ? 0 : strlen(r->real);
@@ -457,8 +462,10 @@ static void add_anchors(struct compiler *c)
 			const char *end = s + 1 + strcspn(s + 1, "/");
 
 			if (*s == '/' && s[1])
-				add_protected(c, arena_strndup(c->a, c->p->cwd,
-							       (size_t)(end - c->p->cwd)));
+				add_protected(
+					c,
+					arena_strndup(c->a, c->p->cwd, (size_t)(end - c->p->cwd)),
+					"");
 		}
 	}
 }

@@ -59,10 +59,12 @@ static void print_grants(const struct plan *plan, struct buf *out)
 
 static void print_landlock(const struct plan *plan, struct buf *out)
 {
+	if (plan->contained && plan->engine->landlock) {
+		buf_puts(out, "landlock    nothing outside the container is opened for writing\n");
+		return;
+	}
 	if (!plan->landlock) {
-		buf_printf(out, "landlock    %s\n",
-			   plan->contained ? "not used in a container"
-					   : "not available on this kernel");
+		buf_puts(out, "landlock    not available on this kernel\n");
 		return;
 	}
 	if (plan->bare) {

@@ -267,6 +267,31 @@ if args[0] == "run":
     assert (inside.ws / "made").exists() and not (inside.ws / ".git/hooks/x").exists()
 
 
+def test_variables_of_the_engine(one):
+    """The engine runs outside: nothing in its environment leads into places that the command writes to."""
+    stand_in(one, "podman", f'open("{one.home / "env"}", "a").write(repr(dict(os.environ)) + "\\n")')
+    one.mkdir("ws/bin")
+    one.env["PATH"] = f"{one.ws}/bin:bin:{one.env['PATH']}"
+    one.sh("true", env={"LD_PRELOAD": str(one.ws / "x.so"), "GIT_SSH_COMMAND": "x", "MY_TOKEN": "secret",
+                        "CONTAINERS_CONF": str(one.ws / "c.conf"), "LANG": "C.UTF-8"}, timeout=60).ok()
+    seen = [eval(line) for line in (one.home / "env").read_text().splitlines()]
+    assert seen
+    for env in seen:
+        assert not {"LD_PRELOAD", "GIT_SSH_COMMAND", "MY_TOKEN", "CONTAINERS_CONF"} & set(env), env
+        assert str(one.ws) not in env["PATH"] and "bin" not in env["PATH"].split(":") and env["LANG"], env
+
+
+def test_input_from_a_file(inside):
+    """All of it arrives, at once or slowly, also when nobody reads to the end."""
+    data = os.urandom(400000).hex()
+    file = inside.write("input", data)
+    for script, want in (("cat", data), ("head -c 9", data[:9]), ("exit 4", "")):
+        with open(file) as f, inside.start("sh", "-c", script, stdin=f) as child:
+            out, _ = child.process.communicate(timeout=60)
+        assert out.decode() == want, script
+    assert wait_until(lambda: not processes_with(f"HOME={inside.home}"), 10)
+
+
 # --- what may be said -------------------------------------------------------------------
 
 @pytest.mark.parametrize("word", [

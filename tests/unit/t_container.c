@@ -66,8 +66,10 @@ static struct mount_step steps[] = {
 /* The block of a small plan, as it lies in the memory file. */
 static size_t make_block(struct arena *a, char **ret)
 {
+	const struct plan_engine engine = { .landlock = ENGINE_TRY_LANDLOCK };
 	const struct plan plan = { .env = (char **)(uintptr_t)env,
 				   .cwd = "/w",
+				   .engine = &engine,
 				   .mounts = steps,
 				   .n_mounts = ARRAY_LEN(steps) };
 	const struct sandbox_command cmd = { .argv = argv, .own_terminal = true };

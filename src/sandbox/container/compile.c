@@ -11,6 +11,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/text.h"
+#include "policy/excluded.h"
 #include "policy/match_path.h"
 #include "sandbox/container/container.h"
 
@@ -162,6 +164,57 @@ static void choose_environment(struct compiler *c)
 	*to = NULL;
 }
 
+/*
+ * The engine runs outside, with the caller's rights: of the caller's variables it gets those that
+ * engines know, and of PATH what the command cannot have written to. A hook of the
+ * loader that leads into the project would be a way out.
+ */
+static bool is_for_engine(const char *entry)
+{
+	static const char *const beginnings[] = { "HOME=",
+						  "USER=",
+						  "LOGNAME=",
+						  "PATH=",
+						  "TMPDIR=",
+						  "LANG=",
+						  "LC_",
+						  "TZ=",
+						  "XDG_",
+						  "CONTAINER",
+						  "STORAGE_",
+						  "DOCKER_",
+						  "REGISTRY_AUTH_FILE=",
+						  "DBUS_SESSION_BUS_ADDRESS=",
+						  "SSH_AUTH_SOCK=" };
+
+	for (size_t i = 0; i < ARRAY_LEN(beginnings); i++) {
+		if (text_starts(entry, beginnings[i]))
+			return true;
+	}
+	return false;
+}
+
+static char *const *engine_environment(struct compiler *c)
+{
+	char **env = NULL;
+	size_t n = 0;
+
+	for (char *const *v = c->facts->environ_in; v && *v; v++) {
+		if (is_for_engine(*v))
+			*ARENA_PUSH(c->a, env, n) = *v;
+	}
+	*ARENA_PUSH(c->a, env, n) = NULL;
+	return excluded_environment(c->p, c->a, env);
+}
+
+/* Against descriptors that lead outside: standard input may be a file that is not to be changed. */
+static enum engine_landlock choose_landlock(const struct compiler *c)
+{
+	if (c->facts->landlock_abi < 1)
+		return ENGINE_NO_LANDLOCK;
+	return c->p->fallback == FALLBACK_WARN ? ENGINE_TRY_LANDLOCK : ENGINE_LANDLOCK;
+}
+
 int container_compile(struct compiler *c)
 {
 	struct plan_engine *engine = arena_alloc(c->a, sizeof(*engine));
@@ -177,7 +230,8 @@ int container_compile(struct compiler *c)
 	slash = strrchr(c->facts->private_tmp, '/');
 	*engine = (struct plan_engine){
 		.name = NAME_OF_ENGINE(c),
-		.env = c->facts->environ_in,
+		.env = engine_environment(c),
+		.landlock = choose_landlock(c),
 		.container = slash + 1,
 		.directory = c->facts->private_tmp,
 		.socket = arena_printf(c->a, "%s/socket", c->facts->private_tmp),

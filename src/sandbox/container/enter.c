@@ -153,6 +153,26 @@ static void complete_environment(struct arena *a, struct request *q)
 	q->env = v;
 }
 
+/*
+ * Everything in the container may be opened, as far as its mounts let it be, and nothing else: what
+ * a descriptor from outside leads to is in no directory of the container's.
+ */
+static int choose_landlock(struct arena *a, const struct request *q, struct plan *plan,
+			   struct error *e)
+{
+	if (q->landlock == ENGINE_NO_LANDLOCK)
+		return 0;
+	plan->landlock = sys_landlock_abi() > 0;
+	*ARENA_PUSH(a, plan->writable, plan->n_writable) = "/";
+	if (plan->landlock || q->landlock == ENGINE_TRY_LANDLOCK)
+		return 0;
+	return error_set(
+		e, ENOTSUP,
+		"the engine's system call filter refuses Landlock, without which files "
+		"outside that are standard input or output can be opened anew for writing; "
+		"accept that with --fallback warn");
+}
+
 static int start(struct arena *a, int control, int errors, struct error *e)
 {
 	int what[2] = { -1, -1 }, stdio[3] = { -1, -1, -1 };
@@ -180,7 +200,9 @@ static int start(struct arena *a, int control, int errors, struct error *e)
 	cmd.own_terminal = q.own_terminal && what[1] >= 0;
 	cmd.tty = what[1];
 	memcpy(cmd.stdio, stdio, sizeof(stdio));
-	r = native_drop_privileges(&plan, e);
+	r = choose_landlock(a, &q, &plan, e);
+	if (r == 0)
+		r = native_drop_privileges(&plan, e);
 	if (r < 0)
 		return r;
 	return native_init(

@@ -11,25 +11,28 @@
 #define PROBE_MS 10000
 
 struct row {
+	int abi; /* of Landlock that it needs; 0 = none */
 	const char *name, *mechanism; /* NULL: not held by this backend */
 	const char *lost;
 };
 
 static const struct row rows[] = {
-	{ "user-namespaces", "user namespace of the rootless engine, no capabilities",
+	{ 0, "user-namespaces", "user namespace of the rootless engine, no capabilities",
 	  "ids inside are those of the host, without capabilities" },
-	{ "files", "read-only image, bind mounts", NULL },
-	{ "attributes", "read-only image, bind mounts", NULL },
-	{ "hidden", "of the host only what is mounted", NULL },
-	{ "processes", "pid namespace of the container", NULL },
-	{ "devices", "devices of the container", NULL },
-	{ "network", "network namespace of the container", NULL },
-	{ "egress", NULL, "allowed domains: a container has no way to ambit-proxy" },
-	{ "ipc", "ipc and uts namespaces of the container", NULL },
-	{ "landlock", NULL, "no second layer over the mounts" },
-	{ "signal-scope", NULL, "the command can signal all that runs in its container" },
-	{ "seccomp", "system call filters, the engine's and ours", NULL },
-	{ "names", NULL,
+	{ 0, "files", "read-only image, bind mounts", NULL },
+	{ 0, "attributes", "read-only image, bind mounts", NULL },
+	{ 0, "hidden", "of the host only what is mounted", NULL },
+	{ 0, "processes", "pid namespace of the container", NULL },
+	{ 0, "devices", "devices of the container", NULL },
+	{ 0, "network", "network namespace of the container", NULL },
+	{ 0, "egress", NULL, "allowed domains: a container has no way to ambit-proxy" },
+	{ 0, "ipc", "ipc and uts namespaces of the container", NULL },
+	{ 1, "landlock", "Landlock, for what lies outside the container",
+	  "files outside that are standard input or output can be opened anew for writing" },
+	{ 6, "signal-scope", "Landlock scopes",
+	  "the command can signal all that runs in its container" },
+	{ 0, "seccomp", "system call filters, the engine's and ours", NULL },
+	{ 0, "names", NULL,
 	  "protected names that do not exist at the start, or lie below the top of a writable "
 	  "directory, can be made and changed, and nothing is reported as denied" },
 };
@@ -44,7 +47,8 @@ void container_properties(struct arena *a, const struct plan_facts *facts, struc
 
 		p->name = r->name;
 		p->mechanism = r->mechanism;
-		p->enforced = r->mechanism && (!r->lost || rootless);
+		p->enforced = r->mechanism &&
+			      (r->abi ? facts->landlock_abi >= r->abi : !r->lost || rootless);
 		p->inherent = true;
 		if (!p->enforced)
 			p->missing = r->lost;

@@ -21,7 +21,7 @@ struct header {
 	uint32_t n_argv, n_env, n_places;
 	uint32_t umask;
 	uint32_t own_terminal;
-	uint32_t unused;
+	uint32_t landlock;
 	uint64_t net;
 	sigset_t mask;
 };
@@ -69,7 +69,8 @@ void request_make(struct arena *a, const struct plan *plan, const struct sandbox
 	*ret = (struct request){ .env = plan->env,
 				 .cwd = plan->cwd,
 				 .mask = cmd->mask,
-				 .own_terminal = cmd->own_terminal };
+				 .own_terminal = cmd->own_terminal,
+				 .landlock = (uint32_t)plan->engine->landlock };
 	ret->argv = arena_array(a, n + 1, sizeof(*ret->argv));
 	for (size_t i = 0; i < n; i++)
 		ret->argv[i] = cmd->argv[i];
@@ -103,6 +104,7 @@ int request_write(const struct request *q)
 			    .n_places = (uint32_t)q->n_places,
 			    .umask = q->umask,
 			    .own_terminal = q->own_terminal,
+			    .landlock = q->landlock,
 			    .net = q->net,
 			    .mask = q->mask };
 	_cleanup_fd_ int fd = memfd_create("ambit-request", MFD_CLOEXEC);
@@ -192,6 +194,7 @@ int request_parse(struct arena *a, char *block, size_t len, struct request *ret,
 			      .mask = h.mask,
 			      .umask = h.umask,
 			      .own_terminal = h.own_terminal != 0,
+			      .landlock = h.landlock,
 			      .net = h.net };
 	q.argv = take_words(a, &at, end, h.n_argv);
 	q.env = q.argv ? take_words(a, &at, end, h.n_env) : NULL;

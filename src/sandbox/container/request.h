@@ -40,6 +40,7 @@ struct request {
 	sigset_t mask;
 	uint32_t umask;
 	bool own_terminal;
+	uint32_t landlock; /* enum engine_landlock */
 	uint64_t net; /* inode of the network namespace outside; 0 = it may be the same */
 };
 

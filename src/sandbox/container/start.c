@@ -37,6 +37,7 @@
 #define ORDERS_MAX 16 /* before the command runs */
 #define END_MS 10000
 #define ASK_MS 10000
+#define FEED_SIZE 16384
 
 struct keeper {
 	const struct plan *plan;
@@ -192,10 +193,52 @@ static void stop_listening(struct keeper *k)
 	(void)rmdir(k->plan->engine->directory);
 }
 
+static _Noreturn void feed(int file, int pipe, pid_t keeper)
+{
+	char block[FEED_SIZE];
+	ssize_t n;
+
+	(void)signal(SIGPIPE, SIG_DFL);
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+	if (getppid() != keeper || dup2(file, 0) < 0 || dup2(pipe, 1) < 0 ||
+	    sys_close_range(2, ~0u, 0) < 0)
+		_exit(1);
+	while ((n = read(0, block, sizeof(block))) > 0 && fd_write_all(1, block, (size_t)n) == 0)
+		;
+	_exit(0);
+}
+
+/*
+ * Standard input that is a file outside comes through a pipe: nobody watches the calls inside, and
+ * with the file itself its mode and attributes could be changed.
+ */
+static int pipe_from(int file)
+{
+	pid_t keeper = getpid(), pid;
+	int ends[2];
+
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return -errno;
+	pid = fork();
+	if (pid == 0)
+		feed(file, ends[1], keeper);
+	fd_close(ends[1]);
+	if (pid < 0)
+		fd_close(ends[0]);
+	return pid < 0 ? -EAGAIN : ends[0];
+}
+
+static bool is_file(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+}
+
 static int send_command(struct keeper *k, struct error *e)
 {
 	_cleanup_arena_ struct arena *a = arena_new();
-	_cleanup_fd_ int block = -1, null = -1;
+	_cleanup_fd_ int block = -1, null = -1, input = -1;
 	struct request q;
 	int what[2], stdio[3], r;
 
@@ -210,6 +253,12 @@ static int send_command(struct keeper *k, struct error *e)
 		stdio[fd] = k->cmd->stdio[fd] >= 0 ? k->cmd->stdio[fd] : fd;
 		if (fcntl(stdio[fd], F_GETFD) < 0)
 			stdio[fd] = null;
+	}
+	if (is_file(stdio[0])) {
+		stdio[0] = input = pipe_from(stdio[0]);
+		if (input < 0)
+			return error_set(e, -input, "cannot pass standard input on: %s",
+					 strerror(-input));
 	}
 	what[0] = block;
 	what[1] = k->cmd->tty;
