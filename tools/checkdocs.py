@@ -70,6 +70,19 @@ def compare(what, have, documented, page):
     return have == documented
 
 
+def check_library():
+    """Every function of the public header is in libambit(3), and can be looked up by its name."""
+    tree = MAN.parent
+    header = re.sub(r"/\*.*?\*/", "", (tree / "include/ambit.h").read_text(), flags=re.S)
+    have = set(re.findall(r"AMBIT_API [^;]*?\b(ambit_\w+)\(", header))
+    page = (MAN / "libambit.3").read_text()
+    ok = compare("function", have, set(re.findall(r"^\.Fn (ambit_\w+)", page, re.M)) & have, "libambit.3")
+    named = set(re.findall(r"^\.Nm (ambit_\w+)", page, re.M))
+    ok &= compare("name", have, named, "libambit.3")
+    linked = set(re.findall(r"'(ambit_\w+)'", (tree / "man/meson.build").read_text()))
+    return compare("page", have, linked, "man/meson.build") and ok
+
+
 def main(program):
     commands, options = table(program)
     heads, _ = items("ambit.1")
@@ -77,6 +90,7 @@ def main(program):
     ok = compare("command", commands, named, "ambit.1")
     ok &= compare("option", options, set(documented_options(heads)), "ambit.1")
 
+    ok &= check_library()
     keys = set(schema_keys(json.loads(ask(program, "policy", "--schema"))))
     heads, text = items("ambit-settings.5")
     named = {k for _, head in heads if head.startswith("Ic ") for k in head[3:].split(" , ")}

@@ -85,7 +85,8 @@ int ambit_wrap_command(const struct ambit_config *c, const char *command, char *
 	const struct policy *p = NULL;
 	const char *program = NULL, *file = NULL;
 	struct error err = { 0 };
-	int r = api_program(c, a, &program, &err);
+	int r = command && ret ? api_program(c, a, &program, &err)
+			       : error_set(&err, EINVAL, "there is no command");
 
 	/* a line that would be refused is refused now */
 	if (r == 0)
@@ -154,7 +155,7 @@ bool ambit_should_auto_allow_shell(const struct ambit_config *c, const char *com
 	struct error err = { 0 };
 
 	/* without a sandbox there is nothing that would make it safe */
-	if (check(c, a, &p, &plan, &err) < 0)
+	if (!command || check(c, a, &p, &plan, &err) < 0)
 		return false;
 	command_decide_text(p, a, command, getenv("PATH"), &answer);
 	return command_auto_allowed(p, &answer);
@@ -166,7 +167,8 @@ bool ambit_can_bypass(const struct ambit_config *c, const char *command, struct 
 	struct command_answer answer = { .place = COMMAND_SANDBOXED };
 	const struct policy *p;
 	struct error err = { 0 };
-	int r = api_policy(c, a, NULL, &p, &err);
+	int r = command ? api_policy(c, a, NULL, &p, &err)
+			: error_set(&err, EINVAL, "there is no command");
 
 	if (r == 0) {
 		command_decide_text(p, a, command, getenv("PATH"), &answer);

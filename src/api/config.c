@@ -141,17 +141,17 @@ static int replace(char **where, const char *text)
 
 int ambit_config_directory(struct ambit_config *c, const char *directory)
 {
-	return replace(&c->directory, directory);
+	return c ? replace(&c->directory, directory) : -EINVAL;
 }
 
 int ambit_config_file(struct ambit_config *c, const char *path)
 {
-	return replace(&c->file, path);
+	return c ? replace(&c->file, path) : -EINVAL;
 }
 
 int ambit_config_program(struct ambit_config *c, const char *path)
 {
-	return replace(&c->program, path);
+	return c ? replace(&c->program, path) : -EINVAL;
 }
 
 /* --- from here to a policy ----------------------------------------------------- */
@@ -172,6 +172,8 @@ int api_program(const struct ambit_config *c, struct arena *a, const char **ret,
 	char path[PATH_MAX], *slash;
 	Dl_info info;
 
+	if (!c)
+		return error_set(e, EINVAL, "there is no config");
 	if (c->program) {
 		*ret = c->program;
 	} else if (!dladdr((void *)(uintptr_t)api_program, &info) ||
@@ -193,20 +195,24 @@ int api_program(const struct ambit_config *c, struct arena *a, const char **ret,
 int api_policy(const struct ambit_config *c, struct arena *a, const char *directory,
 	       const struct policy **ret, struct error *e)
 {
-	struct setting_text *v = arena_array(a, c->n_settings + 1, sizeof(*v));
-	struct inputs_request req = { .settings = c->file,
-				      .chdir = directory ? directory : c->directory,
-				      .options = v,
-				      .n_options = c->n_settings };
+	struct inputs_request req = { 0 };
+	struct setting_text *v;
 	struct policy_inputs in;
 	int r = api_program(c, a, &req.program, e);
+
+	if (r < 0)
+		return r;
+	v = arena_array(a, c->n_settings + 1, sizeof(*v));
+	req.settings = c->file;
+	req.chdir = directory ? directory : c->directory;
+	req.options = v;
+	req.n_options = c->n_settings;
 
 	for (size_t i = 0; i < c->n_settings; i++)
 		v[i] = (struct setting_text){ .key = c->settings[i].key,
 					      .value = c->settings[i].value,
 					      .source = "libambit",
 					      .layer = LAYER_OPTION };
-	if (r == 0)
-		r = inputs_gather(a, &req, environ, &in, e);
+	r = inputs_gather(a, &req, environ, &in, e);
 	return r < 0 ? r : policy_load(a, &in, ret, e);
 }

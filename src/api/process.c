@@ -38,6 +38,12 @@
 #define LINE_MAX_BYTES ((size_t)16 << 20) /* the report of a run that was denied everything */
 #define FIRST_FREE_FD 10 /* above every number that the child is given */
 
+/* What the structures had in the first version with this soname: members are only added. */
+#define END_OF(type, member) (offsetof(type, member) + sizeof(((type *)NULL)->member))
+#define SPAWN_SIZE_FIRST END_OF(struct ambit_spawn, ctx)
+#define RESULT_SIZE_FIRST END_OF(struct ambit_result, violations)
+#define STRUCT_SIZE_MAX 4096 /* beyond, it is no size */
+
 struct ambit_process {
 	pid_t pid;
 	int pidfd, events;
@@ -265,18 +271,36 @@ static int spawn(const struct ambit_config *c, const struct ambit_spawn *s,
 	return 0;
 }
 
+/*
+ * A program may have been compiled with an older header, whose structure is shorter, or with a
+ * newer one: what this library does not know of must not be asked for then.
+ */
+static bool take_request(const struct ambit_spawn *s, struct ambit_spawn *ret)
+{
+	*ret = (struct ambit_spawn){ AMBIT_SPAWN_INIT };
+	if (!s || s->size < SPAWN_SIZE_FIRST || s->size > STRUCT_SIZE_MAX)
+		return false;
+	for (size_t i = sizeof(*ret); i < s->size; i++) {
+		if (((const char *)s)[i])
+			return false;
+	}
+	memcpy(ret, s, s->size < sizeof(*ret) ? s->size : sizeof(*ret));
+	return !ret->argv == !!ret->shell && (!ret->argv || ret->argv[0]);
+}
+
 int ambit_spawn(const struct ambit_config *c, const struct ambit_spawn *s,
 		struct ambit_process **ret, struct ambit_error *e)
 {
+	struct ambit_spawn request;
 	struct error err = { 0 };
 	int r;
 
-	if (s->size != sizeof(*s) || !s->argv == !s->shell || (s->argv && !s->argv[0]))
+	if (!c || !ret || !take_request(s, &request))
 		r = error_set(&err, EINVAL,
 			      "struct ambit_spawn needs AMBIT_SPAWN_INIT, and either "
 			      "argv or shell");
 	else
-		r = spawn(c, s, ret, &err);
+		r = spawn(c, &request, ret, &err);
 	return r < 0 ? api_fail(e, &err) : 0;
 }
 
@@ -448,6 +472,19 @@ int ambit_process_dispatch(struct ambit_process *p)
 	return p->ended;
 }
 
+/* As much of it as the caller's structure has room for. */
+static int give_result(struct ambit_process *p, struct ambit_result *ret)
+{
+	size_t size = ret->size;
+
+	if (size < RESULT_SIZE_FIRST || size > STRUCT_SIZE_MAX)
+		return -EINVAL;
+	p->result.size = size;
+	memset(ret, 0, size);
+	memcpy(ret, &p->result, size < sizeof(p->result) ? size : sizeof(p->result));
+	return 0;
+}
+
 int ambit_process_wait(struct ambit_process *p, int timeout_ms, struct ambit_result *ret,
 		       struct ambit_error *e)
 {
@@ -461,15 +498,9 @@ int ambit_process_wait(struct ambit_process *p, int timeout_ms, struct ambit_res
 			return -ETIMEDOUT;
 		(void)poll(&ready, 1, timeout_ms < 0 ? -1 : (int)left);
 	}
-	if (ret) {
-		p->result.size = ret->size;
-		if (ret->size != sizeof(*ret))
-			return -EINVAL;
-		*ret = p->result;
-	}
 	if (e)
 		*e = p->failure;
-	return 0;
+	return ret ? give_result(p, ret) : 0;
 }
 
 int ambit_process_kill(struct ambit_process *p, int sig)

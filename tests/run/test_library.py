@@ -209,6 +209,69 @@ def test_exports_only_its_own_names():
     assert names and all(n.startswith("ambit_") for n in names), names
 
 
+def test_no_global_state():
+    """Nothing in it can be written to, besides what the C library's start-up code brings along."""
+    table = subprocess.run(["objdump", "-t", library()], check=True, capture_output=True, text=True).stdout
+    rows = [line.split() for line in table.splitlines() if ".data\t" in line or ".bss\t" in line]
+    names = {row[-1] for row in rows} - {".data", ".bss", "__dso_handle", "__TMC_END__", "completed.0"}
+    assert rows and names == set()
+
+
+def test_neither_prints_nor_exits():
+    """It does not even know the functions. (Signal handlers are changed in processes of its own only.)"""
+    names = subprocess.run(["nm", "-D", "--undefined-only", library()], check=True, capture_output=True,
+                           text=True).stdout.split()
+    used = {n.split("@")[0] for n in names}
+    forbidden = {"printf", "fprintf", "vfprintf", "__printf_chk", "__fprintf_chk", "__vfprintf_chk", "puts", "fputs",
+                 "fwrite", "putchar", "perror", "stdout", "stderr", "syslog", "exit", "quick_exit", "atexit",
+                 "setenv", "putenv", "unsetenv", "setlocale"}
+    assert used & forbidden == set() and "posix_spawn" in used
+
+
+def test_structures_of_other_versions(plain, compiled):
+    """Longer ones, as a later header has them, work as long as nothing new is asked for."""
+    source = plain.ws / "sizes.c"
+    source.write_text(textwrap.dedent("""
+        #include <ambit.h>
+        #include <stdio.h>
+        #include <string.h>
+        struct later { struct ambit_spawn now; char more[64]; };
+        struct later_result { struct ambit_result now; char more[64]; };
+        static int run(struct ambit_config *c, size_t size, char more, size_t result_size)
+        {
+            struct later s = { .now = { AMBIT_SPAWN_INIT, .shell = "exit 3" } };
+            struct later_result r;
+            struct ambit_process *p;
+            int code;
+            s.now.size = size;
+            s.more[0] = more;
+            memset(&r, 'x', sizeof(r));
+            r.now.size = result_size;
+            code = ambit_spawn(c, &s.now, &p, NULL);
+            if (code < 0)
+                return code;
+            code = ambit_process_wait(p, -1, &r.now, NULL);
+            ambit_process_free(p);
+            return code < 0 ? code : r.now.exit_code + (result_size > sizeof(r.now) ? r.more[63] : 0);
+        }
+        int main(void)
+        {
+            struct ambit_config *c = ambit_config_new();
+            size_t s = sizeof(struct ambit_spawn), r = sizeof(struct ambit_result);
+            printf("%d %d %d ", run(c, s, 0, r), run(c, sizeof(struct later), 0, r),
+                   run(c, sizeof(struct later), 1, r));
+            printf("%d %d %d %d\\n", run(c, s, 0, sizeof(struct later_result)), run(c, 8, 0, r),
+                   run(c, s, 0, 8), run(c, 1 << 20, 0, r));
+            printf("%d %d %d\\n", ambit_spawn(NULL, NULL, NULL, NULL), ambit_config_directory(NULL, "x"),
+                   ambit_can_bypass(c, NULL, NULL));
+            ambit_config_free(c);
+            return 0;
+        }
+    """))
+    r = plain.execute([compiled(source)]).ok()
+    assert r.out == "3 3 -22 3 -22 -22 -22\n-22 -22 0\n", r
+
+
 def test_pkg_config_and_install(tmp_path):
     build = Path(AMBIT).resolve().parents[2]
     if not (build / "build.ninja").exists() or not shutil.which("meson"):
@@ -229,6 +292,8 @@ def test_pkg_config_and_install(tmp_path):
                     "-lambit", f"-Wl,-rpath,{lib.parent}"], check=True)
     out = subprocess.run([tmp_path / "t"], capture_output=True, text=True, check=False).stdout
     assert out.startswith(str(program)), (out, json.dumps(sys.argv))
+    page = next(tmp_path.glob("**/man3/ambit_spawn.3"))
+    assert page.resolve().name == "libambit.3" and page.exists()
 
 
 # --- ambit_apply: the process itself -----------------------------------------------------
