@@ -139,10 +139,12 @@ def test_file_capabilities(box, probe):
     os.setxattr(p, "security.capability", struct.pack("<IIIII", 0x02000001, 1 << 13, 0, 0, 0))
     if box.who.uid != 0:
         assert "cap-effective\topen" in box.host(p, "run", "x=y", "cap-effective").out
-    assert "cap-effective\tdenied" in box.run(p, "run", "x=y", "cap-effective").out
+    r = box.run(p, "run", "x=y", "cap-effective", options=["--allow-read", p])
+    # without a user namespace the kernel does not even start it
+    assert "cap-effective\tdenied" in r.out or r.code == 126, r
 
 
-def test_su_and_sudo(box):
+def test_su_and_sudo(box, place):
     """The programs themselves, where they are: never another user, whatever they say."""
     for argv in (["su", "-c", "id -u"], ["sudo", "-n", "id", "-u"], ["pkexec", "id", "-u"]):
         if not shutil.which(argv[0]):
@@ -153,7 +155,8 @@ def test_su_and_sudo(box):
     r = box.run("cat", "/proc/self/status").ok()
     fields = dict(line.split(":\t", 1) for line in r.out.splitlines() if ":\t" in line)
     assert fields["NoNewPrivs"] == "1" and fields["Seccomp"] == "2"
-    assert {int(fields[k], 16) for k in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")} == {0}
+    bounding = [] if (place.backend, place.person) == ("landlock", "user") else ["CapBnd"]  # cap-bounding
+    assert {int(fields[k], 16) for k in ("CapInh", "CapPrm", "CapEff", "CapAmb", *bounding)} == {0}
 
 
 # --- K11: signals ------------------------------------------------------------
@@ -359,7 +362,7 @@ def test_argument_injection(box):
         p = box.write(f"ws/{name}", "#!/bin/sh\ncat ~/.ssh/id; echo \"ran $@\"\n",
                       0o755)
         env = {"PATH": f"{box.ws}:/usr/bin:/bin"}
-        r = box.run(name, "--backend", "none", "x", env=env)
+        r = box.run(name, "--backend", "none", "x", env=env, options=["--env", "PATH"])
         assert "ran --backend none x" in r.out and "TOKEN" not in r.out, r
         p.unlink()
     r = box.ambit("run", "sh", "-c", "cat ~/.ssh/id; echo $0", "--backend=none")
@@ -373,11 +376,13 @@ def test_unsandboxed_words(box):
     box.write(".ssh/id", "TOKEN", 0o600)
     box.write("ws/.ambit.json", '{"enabled": false, "backend": "none", "filesystem": '
               '{"allowRead": ["~/.ssh"], "allowWrite": ["/"]}, "network": {"mode": "host"}}')
-    r = box.sh("cat ~/.ssh/id; echo x > ~/escaped; cat /proc/net/dev")
-    assert "TOKEN" not in r.out and not (box.home / "escaped").exists(), r
-    assert "eth" not in r.out, r
-    r = box.sh("cat ~/.ssh/id", env={"AMBIT_NO_SANDBOX": "1"})
-    assert "NO SANDBOX" in r.err and "TOKEN" in r.out, r
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        script = ("cat ~/.ssh/id; echo x > ~/escaped; /usr/bin/python3 -c 'import socket; socket.create_connection("
+                  f"(\"127.0.0.1\", {server.getsockname()[1]}), 5); print(\"REACHED\")'; :")
+        r = box.sh(script)
+        assert "TOKEN" not in r.out and "REACHED" not in r.out and not (box.home / "escaped").exists(), r
+        r = box.sh(script, env={"AMBIT_NO_SANDBOX": "1"})
+    assert "NO SANDBOX" in r.err and "TOKEN" in r.out and "REACHED" in r.out, r
 
 
 def test_variables_with_newlines(box):
@@ -447,9 +452,9 @@ def test_limits_hold_or_refuse(box, option):
 @pytest.mark.parametrize("options", [["--allow-domain", "allowed.test"],
                                      ["--allow-domain", "127.0.0.1"], ["--network", "allowlist"]],
                          ids=" ".join)
-def test_allow_list_is_not_open(box, worlds, options):
+def test_allow_list_is_not_open(place, worlds, options):
     """An allow-list that cannot be enforced (yet) is refused or lets nothing else through."""
-    w = worlds(box.who.name, "allowlist" + options[-1])
+    w = worlds(place.person, "allowlist" + options[-1], place.backend)
     r = w.attack(["net-tcp6", "net-interfaces"], [AMBIT, "run", *options, "--"])
     if r.code == 125:
         assert r.err, r
@@ -506,6 +511,9 @@ def test_off_switches_from_inside(box):
     box.write(".ssh/id", "TOKEN", 0o600)
     box.write(".config/ambit/settings.json", "{}")
     tool = box.write("bin/ambit", AMBIT.read_bytes(), 0o755)  # not the one under test
+    for helper in AMBIT.parents[1].glob("*/ambit-*"):
+        if helper.is_file():
+            box.write(f"libexec/ambit/{helper.name}", helper.read_bytes(), 0o755)
     script = f"""
         AMBIT_NO_SANDBOX=1 '{tool}' run -- cat ~/.ssh/id
         env -u AMBIT AMBIT_NO_SANDBOX=1 '{tool}' run -- cat ~/.ssh/id
@@ -522,34 +530,34 @@ def test_off_switches_from_inside(box):
 # --- K24, K22 as root, and what is left of N ---------------------------------
 
 
-def test_break_network(box, worlds):
+def test_break_network(place, worlds):
     """The network tests can fail: with the host's network the listener is reached."""
-    w = worlds(box.who.name, "broken-network")
+    w = worlds(place.person, "broken-network", place.backend)
     w.attack(["net-tcp", "net-interfaces"], [AMBIT, "run", "--network", "host", "--"])
     assert w.lines["net-tcp"][0] == "open" and w.touched("net-tcp")
 
 
-def test_break_reads(box, worlds):
+def test_break_reads(place, worlds):
     """The read tests can fail: with the secret allowed, the same attempts get it."""
-    w = worlds(box.who.name, "broken-reads")
+    w = worlds(place.person, "broken-reads", place.backend)
     names = ["read-direct", "read-self-root", "read-thread-root", "read-cwd-climb", "read-dotdot",
              "read-symlink", "exec-memfd", "exec-copy", "exec-loader", "exec-proc-root"]
     w.attack(names, [AMBIT, "run", "--allow-read", w.secret.parent, "--"])
     assert {n: w.lines[n] for n in names if not w.touched(n)} == {}
 
 
-def test_break_writes(box, worlds):
+def test_break_writes(place, worlds):
     """The write tests can fail: with everything writable, the same attempts change the file."""
-    w = worlds(box.who.name, "broken-writes")
+    w = worlds(place.person, "broken-writes", place.backend)
     names = ["write-outside", "write-reopen", "write-truncate", "write-chmod", "write-fchmod",
              "write-utimes", "write-xattr", "write-unlink", "write-create", "write-symlink"]
     w.attack(names, [AMBIT, "run", "--allow-write", w.box.home, "--"])
     assert {n: w.lines[n] for n in names if not w.touched(n)} == {}
 
 
-def test_break_private_places(box, worlds):
+def test_break_private_places(place, worlds):
     """With a shared /tmp the socket there is found again."""
-    w = worlds(box.who.name, "broken-tmp")
+    w = worlds(place.person, "broken-tmp", place.backend)
     w.attack(["unix-tmp"], [AMBIT, "run", "--tmp", "shared", "--allow-unix", w.sockets["unix-tmp"],
                             "--"])
     assert w.touched("unix-tmp"), w.output

@@ -17,27 +17,26 @@ SHOW = 'for f in "$@"; do echo "== $f"; cat -- "$f" 2>&1; done; :'
 
 @pytest.fixture(scope="session")
 def shown(worlds):
-    """shown(who, sandbox) -> {secret: what cat said}, all secrets in one run."""
+    """shown(place, sandbox) -> {secret: what cat said}, all secrets in one run."""
     done = {}
 
-    def get(name, sandbox):
-        if (name, sandbox) not in done:
-            box = worlds(name, "secrets").box
+    def get(place, sandbox):
+        if (place, sandbox) not in done:
+            box = worlds(place.person, "secrets", place.backend).box
             argv = ["/bin/sh", "-c", SHOW, "sh", *(box.home / s for s in SECRETS)]
             r = (box.run if sandbox else box.host)(*argv).ok()
             parts = r.out.split("== ")[1:]
-            done[name, sandbox] = dict(zip(SECRETS, parts, strict=True))
-        return done[name, sandbox]
+            done[place, sandbox] = dict(zip(SECRETS, parts, strict=True))
+        return done[place, sandbox]
 
     return get
 
 
 @pytest.mark.parametrize("secret", SECRETS)
-@pytest.mark.parametrize("name", ambit_test.whos())
-def test_secret_files(name, secret, shown, worlds):
-    token = worlds(name, "secrets").token
-    assert token in shown(name, False)[secret], "the control run failed"
-    assert token not in shown(name, True)[secret]
+def test_secret_files(place, secret, shown, worlds):
+    token = worlds(place.person, "secrets", place.backend).token
+    assert token in shown(place, False)[secret], "the control run failed"
+    assert token not in shown(place, True)[secret]
 
 
 def test_symlinked_secret_directory(box):
@@ -268,7 +267,7 @@ def test_mountinfo(box):
     devices = {m for m in writable if m.startswith("/dev/")}
     # what other mounts cover is of no use: ask for those one can reach
     reach = {m for m in writable - private - devices
-             if box.run("sh", "-c", 'test -w "$1"', "sh", m).code == 0}
+             if box.run("sh", "-c", 'test -w "$1" && ! test -c "$1"', "sh", m).code == 0}
     assert not reach, out
     assert writable - reach != set() and "/oldroot" not in out
 
@@ -277,16 +276,16 @@ def test_device_directory(box):
     allowed = {"null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts", "shm", "fd",
                "stdin", "stdout", "stderr", "console", "mqueue", "core"}
     assert set(box.host("ls", "/dev").out.split()) - allowed, "the control run failed"
-    assert set(box.run("ls", "/dev").ok().out.split()) <= allowed
+    r = box.run("ls", "/dev")  # without a /dev of its own it cannot be listed
+    assert set(r.out.split()) <= allowed and (r.out or "Permission denied" in r.err), r
 
 
 @pytest.mark.parametrize("probe_name", ["stdin-dir", "stdin-dir-chdir", "stdin-dir-write"])
-@pytest.mark.parametrize("name", ambit_test.whos())
-def test_stdin_is_a_directory(name, probe_name, worlds):
+def test_stdin_is_a_directory(place, probe_name, worlds):
     """Standard input is a directory of the host: its descriptor lies outside every mount of
     the sandbox. Refusing to start is an answer too."""
     for kind, prefix in (("control-self", []), ("sandbox", [AMBIT, "run", "--"])):
-        w = worlds(name, kind)
+        w = worlds(place.person, kind, place.backend if prefix else "native")
         with _directory(w.box.home) as d:
             p = w.box.who.popen([*prefix, w.probe, "run", *w.context(), probe_name],
                                 cwd=w.box.ws, env=w.box.env, stdin=d, stdout=subprocess.PIPE,

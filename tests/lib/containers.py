@@ -20,6 +20,7 @@ import ambit_test
 
 IMAGE = "localhost/ambit-test:bookworm"
 SUITE = "bookworm"
+PACKAGES = ["git", "python3"]  # what the attempts of tests/escape need
 UNNEEDED = ["doc", "man", "locale", "info", "zoneinfo"]  # of /usr/share
 # crun refuses hybrid cgroups; rlimits above the caller's own are refused
 NEEDED = ["--runtime=runc", "--ulimit=nofile=1024:1024", "--ulimit=nproc=1000:1000"]
@@ -34,7 +35,7 @@ def _cache():
 def archive():
     """The image as a tar file; None, with the reason, where it cannot be made."""
     cache = _cache()
-    tar = cache / f"{SUITE}.tar"
+    tar = cache / f"{'-'.join([SUITE, *PACKAGES])}.tar"
     if not tar.exists() and os.geteuid() != 0:
         return None, "debootstrap needs root"
     cache.mkdir(parents=True, exist_ok=True)
@@ -44,8 +45,8 @@ def archive():
             return tar, None
         root = cache / "root"
         shutil.rmtree(root, ignore_errors=True)
-        r = subprocess.run(["debootstrap", "--variant=minbase", SUITE, root], capture_output=True,
-                           text=True, timeout=600)
+        r = subprocess.run(["debootstrap", "--variant=minbase", "--include=" + ",".join(PACKAGES), SUITE,
+                            root], capture_output=True, text=True, timeout=600)
         if r.returncode:
             return None, "debootstrap: " + (r.stderr or r.stdout).strip()[-200:]
         for name in UNNEEDED:
