@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ambit_test import processes_with, wait_until, whos
+from ambit_test import AMBIT, processes_with, wait_until, whos
 from containers import IMAGE, engines  # noqa: F401  (fixture)
 
 TMP = "t"  # where the run's socket is, so that the test sees whether it stays
@@ -281,6 +281,29 @@ def test_variables_of_the_engine(one):
         assert str(one.ws) not in env["PATH"] and "bin" not in env["PATH"].split(":") and env["LANG"], env
 
 
+def test_socket_stays_while_others_tidy_up(one):
+    """Another run takes directories of runs that nobody is left of away; not this one's."""
+    stand_in(one, "podman", 'if args[0] == "run":\n import subprocess\n subprocess.run('
+             f'["{AMBIT}", "run", "--backend", "landlock", "--", "true"], check=True, cwd="{one.ws}")')
+    one.mkdir(f"{TMP}/ambit-0123456789abcdef")
+    assert one.sh("echo ran", timeout=60).ok().out == "ran\n"
+
+
+def test_engine_that_hangs(one):
+    """It is ended, and so is its container."""
+    stand_in(one, "podman", 'if args[0] == "run":\n import subprocess\n subprocess.Popen(["/usr/bin/podman", *args])\n'
+             ' time.sleep(1000)')
+    r = one.sh("echo ran; exit 6", timeout=60)
+    assert r.code == 6 and r.out == "ran\n", r
+
+
+def is_ambit(pid):
+    try:
+        return os.readlink(f"/proc/{pid}/exe") == str(AMBIT.resolve())
+    except OSError:
+        return False
+
+
 def test_input_from_a_file(inside):
     """All of it arrives, at once or slowly, also when nobody reads to the end."""
     data = os.urandom(400000).hex()
@@ -289,7 +312,7 @@ def test_input_from_a_file(inside):
         with open(file) as f, inside.start("sh", "-c", script, stdin=f) as child:
             out, _ = child.process.communicate(timeout=60)
         assert out.decode() == want, script
-    assert wait_until(lambda: not processes_with(f"HOME={inside.home}"), 10)
+    assert wait_until(lambda: not [p for p in processes_with(f"HOME={inside.home}") if is_ambit(p)], 10)
 
 
 # --- what may be said -------------------------------------------------------------------

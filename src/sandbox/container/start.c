@@ -30,6 +30,7 @@
 #include "base/text.h"
 #include "sandbox/container/container.h"
 #include "sandbox/container/request.h"
+#include "sandbox/landlock/landlock.h"
 #include "sandbox/native/native.h"
 
 #define SAID_MAX 4096 /* of what the engine prints, the last */
@@ -44,6 +45,7 @@ struct keeper {
 	const struct sandbox_command *cmd;
 	int control, errors; /* to the supervisor */
 	int listener, inner, inner_errors; /* of ambit-enter */
+	int lock; /* of the directory with the socket */
 	int engine, said; /* pidfd; its standard error */
 	pid_t engine_pid;
 	mode_t umask;
@@ -93,11 +95,27 @@ int container_ask(char *const *argv, char *const *env, int timeout_ms)
 	return status;
 }
 
-static int ask(const struct keeper *k, const char *verb, const char *second, const char *what)
+/* With the words that say where the engine keeps its containers, as they were given to `run`. */
+static void remove_container(const struct keeper *k)
 {
-	const char *const argv[] = { k->plan->engine->argv[0], verb, second, what, NULL };
+	static const char *const storage[] = { "--root=", "--runroot=", "--storage-driver=" };
+	const struct plan_engine *en = k->plan->engine;
+	_cleanup_arena_ struct arena *a = arena_new();
+	const char **argv = NULL;
+	size_t n = 0;
 
-	return container_ask((char *const *)(uintptr_t)argv, k->plan->engine->env, ASK_MS);
+	*ARENA_PUSH(a, argv, n) = en->argv[0];
+	*ARENA_PUSH(a, argv, n) = "rm";
+	*ARENA_PUSH(a, argv, n) = "-f";
+	for (size_t i = 1; i < en->n_argv; i++) {
+		for (size_t j = 0; j < ARRAY_LEN(storage); j++) {
+			if (text_starts(en->argv[i], storage[j]))
+				*ARENA_PUSH(a, argv, n) = en->argv[i];
+		}
+	}
+	*ARENA_PUSH(a, argv, n) = en->container;
+	*ARENA_PUSH(a, argv, n) = NULL;
+	(void)container_ask((char *const *)(uintptr_t)argv, en->env, ASK_MS);
 }
 
 static int start_engine(struct keeper *k, struct error *e)
@@ -141,6 +159,13 @@ static bool hear_engine(struct keeper *k)
 	return true;
 }
 
+/* In the words of podman, and of docker. */
+static bool lacks_image(const char *said)
+{
+	return strstr(said, "image not known") || strstr(said, "No such image") ||
+	       strstr(said, "no such image") || strstr(said, "Unable to find image");
+}
+
 /* It has ended without ambit-enter ever having been heard of. */
 static void explain_failure(struct keeper *k, struct error *e)
 {
@@ -151,7 +176,7 @@ static void explain_failure(struct keeper *k, struct error *e)
 	while (k->len > from && k->text[k->len - 1] == '\n')
 		k->text[--k->len] = '\0';
 	text_append_safe_n(&b, k->text + from, k->len - from);
-	if (ask(k, "image", "inspect", en->image) != 0)
+	if (lacks_image(k->text))
 		(void)error_set(e, ENOENT,
 				"the image %s is not on this machine, and ambit fetches none: %s "
 				"pull %s (%s said: %s)",
@@ -174,8 +199,8 @@ static int listen_for_enter(struct keeper *k, struct error *e)
 				 "shorter directory",
 				 en->socket);
 	memcpy(addr.sun_path, en->socket, strlen(en->socket) + 1);
-	if (mkdir(en->directory, 0700) < 0)
-		return error_set(e, errno, "cannot make %s: %s", en->directory, strerror(errno));
+	if (landlock_make_private(en->directory, &k->lock, e) < 0)
+		return -e->code;
 	k->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (k->listener < 0 ||
 	    bind(k->listener, (const struct sockaddr *)&addr, sizeof(addr)) < 0 ||
@@ -191,6 +216,7 @@ static void stop_listening(struct keeper *k)
 	fd_close(TAKE_FD(k->listener));
 	(void)unlink(k->plan->engine->socket);
 	(void)rmdir(k->plan->engine->directory);
+	fd_close(TAKE_FD(k->lock));
 }
 
 static _Noreturn void feed(int file, int pipe, pid_t keeper)
@@ -388,7 +414,7 @@ static void on_error(struct keeper *k)
 static void force_end(struct keeper *k)
 {
 	(void)kill(k->engine_pid, SIGKILL);
-	(void)ask(k, "rm", "-f", k->plan->engine->container);
+	remove_container(k);
 	k->deadline_ms = 0;
 }
 
@@ -452,6 +478,7 @@ static _Noreturn void keeper_main(const struct plan *plan, const struct sandbox_
 			    .control = control,
 			    .errors = errors,
 			    .listener = -1,
+			    .lock = -1,
 			    .inner = -1,
 			    .inner_errors = -1,
 			    .engine = -1,

@@ -40,8 +40,11 @@ void landlock_gather(struct plan_facts *facts);
 void landlock_properties(struct arena *a, const struct plan_facts *facts, struct properties *ret);
 int landlock_probe(struct arena *a, struct properties *ret, struct error *e) NODISCARD;
 
-/* The private directory (private.c): ret_lock is to be held as long as it is used. */
-int landlock_make_private(const struct plan *plan, int *ret_lock, struct error *e) NODISCARD;
+/*
+ * The private directory (private.c): ret_lock is to be held as long as it is used. NULL = none. Those
+ * of runs that nobody is left of are removed.
+ */
+int landlock_make_private(const char *path, int *ret_lock, struct error *e) NODISCARD;
 int landlock_fill_private(const struct plan *plan, struct error *e) NODISCARD;
 void landlock_remove_private(const struct plan *plan);
 

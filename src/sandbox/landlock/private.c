@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The private temporary directory of a bare plan. It has no namespace to go with, so whoever is
+ * The private temporary directory of a bare plan (and the one that the socket of a container is
+ * in, which is found and removed in the same way). It has no namespace to go with, so whoever is
  * left removes it: init when the run ends, whichever way; the keeper when init was killed; the
  * supervisor when both were; and when all of them were killed at once, the next run. So that
  * this one can tell, init holds a lock on the directory for as long as it lives.
@@ -131,10 +132,8 @@ static bool is_there(int fd, const char *path)
 	       own.st_ino == named.st_ino;
 }
 
-int landlock_make_private(const struct plan *plan, int *ret_lock, struct error *e)
+int landlock_make_private(const char *path, int *ret_lock, struct error *e)
 {
-	const char *path = plan->private_tmp;
-
 	if (!path)
 		return 0;
 	sweep(path);

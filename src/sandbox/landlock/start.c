@@ -168,7 +168,7 @@ static int set_up(const struct plan *plan, const struct sandbox_limits *limits, 
 	(void)prctl(PR_SET_DUMPABLE, 1, 0, 0,
 		    0); /* the supervisor may not be; /proc/self is needed */
 	(void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); /* should init be killed */
-	r = landlock_make_private(plan, ret_lock, e);
+	r = landlock_make_private(plan->private_tmp, ret_lock, e);
 	if (r == 0)
 		r = landlock_fill_private(plan, e);
 	if (r < 0)
