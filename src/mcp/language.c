@@ -29,7 +29,16 @@ struct launcher {
 	bool shell; /* the file and its arguments go to `sh -c`, as "$1" and following */
 };
 
-enum wrapping { WRAP_NONE, WRAP_SHELL, WRAP_SCRIPT, WRAP_MODULE, WRAP_GO, WRAP_RUST, WRAP_PHP };
+enum wrapping {
+	WRAP_NONE,
+	WRAP_SHELL,
+	WRAP_SCRIPT,
+	WRAP_MODULE,
+	WRAP_GO,
+	WRAP_RUST,
+	WRAP_PHP,
+	WRAP_CSHARP, /* not for dotnet-script, which takes statements */
+};
 
 struct language {
 	const char *name;
@@ -88,7 +97,10 @@ static const struct language table[LANGUAGE_COUNT] = {
 	{ "elixir", { "exs" }, "main.exs", WRAP_NONE, { { .program = "elixir" } },
 	  "file_path = System.get_env(\"FILE_CONTENT_PATH\"); "
 	  "file_content = File.read!(file_path); _ = file_content; " },
-	{ "csharp", { "cs", "c#" }, "main.csx", WRAP_NONE, { { .program = "dotnet-script" } },
+	{ "csharp", { "cs", "c#" }, "main.csx", WRAP_CSHARP,
+	  { { .program = "dotnet-script" },
+	    { .program = "mcs", .before = { "d=$(mktemp -d) && mcs -nologo -warn:0 -debug -out:\"$d/main.exe\" \"$1\" && "
+		"shift && exec mono --debug \"$d/main.exe\" \"$@\"" }, .shell = true } },
 	  "var file_path = System.Environment.GetEnvironmentVariable(\"FILE_CONTENT_PATH\"); "
 	  "var FILE_CONTENT_PATH = file_path; "
 	  "var FILE_CONTENT = System.IO.File.ReadAllText(file_path); " },
@@ -382,6 +394,47 @@ static void wrap_rust(struct buf *b, const char *code, const char *prologue)
 	buf_puts(b, "\n}\n");
 }
 
+/* The same for every C# program that is no whole one: what dotnet-script imports by itself. */
+#define CSHARP_USING                                                                               \
+	"using System; using System.Collections.Generic; using System.Diagnostics; using "         \
+	"System.IO; using System.Linq; using System.Text; using System.Threading; using "          \
+	"System.Threading.Tasks; "
+
+/* Past the comments and using directives at the start. */
+static const char *past_using(const char *code)
+{
+	for (;;) {
+		const char *s = skip_blanks(code);
+
+		if (strncmp(s, "//", 2) != 0 &&
+		    (strncmp(s, "using ", 6) != 0 || s[6 + strspn(s + 6, " \t")] == '('))
+			return code;
+		code = next_line(s);
+	}
+}
+
+/* Statements for a compiler that wants a class. */
+static void wrap_csharp(struct buf *b, const char *code, const char *prologue)
+{
+	const char *body = past_using(code);
+
+	buf_puts(b, CSHARP_USING);
+	buf_append(b, code, (size_t)(body - code));
+	if (holds_word(body, "Main") && holds_word(body, "class")) {
+		buf_puts(b, body);
+		return;
+	}
+	buf_puts(b, "static class Program { ");
+	if (holds_word(body, "await"))
+		buf_puts(b, "static void Main(string[] a) { Run(a).GetAwaiter().GetResult(); } "
+			    "static async Task Run(string[] Args) { ");
+	else
+		buf_puts(b, "static void Main(string[] Args) { ");
+	buf_puts(b, prologue);
+	buf_puts(b, body);
+	buf_puts(b, "\n} }\n");
+}
+
 static void wrap_php(struct buf *b, const char *code, const char *prologue)
 {
 	const char *start = skip_blanks(code);
@@ -482,6 +535,9 @@ void language_prepare(struct arena *a, const struct language_found *l,
 		wrap_go(&b, code, prologue);
 	} else if (how == WRAP_RUST) {
 		wrap_rust(&b, code, prologue);
+	} else if (how == WRAP_CSHARP && l->launcher->shell) {
+		wrap_csharp(&b, code, prologue);
+		file = "main.cs";
 	} else if (how == WRAP_PHP) {
 		wrap_php(&b, code, prologue);
 	} else {

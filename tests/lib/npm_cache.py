@@ -7,10 +7,12 @@ import fcntl
 import os
 import shutil
 import subprocess
+import time
 from pathlib import Path
 
 from ambit_test import TREE, skip_impossible
 
+RETRY_S = 600  # not once for every test; but what failed an hour ago may work now
 CACHE = Path(os.environ.get("AMBIT_NPM_CACHE", TREE / "build/npm"))
 
 
@@ -27,8 +29,9 @@ def package(*specs):
         fcntl.flock(lock, fcntl.LOCK_EX)
         if (where / ".done").exists():
             return where
-        if (where / ".failed").exists():
-            skip_impossible((where / ".failed").read_text())
+        failed = where / ".failed"
+        if failed.exists() and time.time() - failed.stat().st_mtime < RETRY_S:
+            skip_impossible(failed.read_text())
         shutil.rmtree(where, ignore_errors=True)
         where.mkdir(parents=True)
         try:
@@ -40,7 +43,7 @@ def package(*specs):
             reason = ["npm took too long"]
         if reason is not None:
             why = f"npm cannot install {' '.join(specs)}: {''.join(reason)}"
-            (where / ".failed").write_text(why)
+            failed.write_text(why)
             skip_impossible(why)
         subprocess.run(["chmod", "-R", "go+rX", CACHE], check=True)
         (where / ".done").touch()

@@ -4,11 +4,10 @@ import json
 import os
 import shutil
 import socket
-import subprocess
 import threading
 
 import pytest
-from ambit_test import skip_impossible, whos
+from ambit_test import skip_impossible, wait_until, whos
 from mcp_client import text
 from npm_cache import node22
 
@@ -33,18 +32,10 @@ LANGUAGES = {
           "cat(nchar(FILE_CONTENT), file_path, sep=' '); cat('\\n')"),
     "elixir": ("elixir", 'IO.puts "hi #{6*7}"', "hi 42\n",
                'IO.puts "#{String.length(file_content)} #{file_path}"'),
-    "csharp": ("dotnet-script", 'Console.WriteLine("hi " + 6*7);', "hi 42\n",
+    "csharp": ("mcs", 'Console.WriteLine("hi " + 6*7);', "hi 42\n",
                'Console.WriteLine(FILE_CONTENT.Length + " " + file_path);'),
 }
 SLOW = 120000  # ms; compilers on a busy machine
-
-
-def roots_rust():
-    """The directory of rustc itself, where rustup keeps it in root's own home; or None."""
-    if not shutil.which("rustc"):
-        return None
-    r = subprocess.run(["rustc", "--print", "sysroot"], capture_output=True, text=True)
-    return f"{r.stdout.strip()}/bin" if r.returncode == 0 else None
 
 
 @pytest.fixture
@@ -56,10 +47,7 @@ def speak(request, boxes, serve):
         if program is None:
             box.env["PATH"] = f"{node22().parent}:{box.env['PATH']}"
         elif not shutil.which(program, path=box.env["PATH"]):
-            if language != "rust" or "root" not in whos() or not roots_rust():
-                skip_impossible(f"{language}: {program} is not installed")
-            box = boxes("root")
-            box.env["PATH"] = f"{roots_rust()}:{box.env['PATH']}"
+            skip_impossible(f"{language}: {program} is not installed")
         s = serve(box, *options, **kw)
         s.box = box
         return s
@@ -96,6 +84,8 @@ def test_failure_is_a_failure(speak, language):
     ("perl", "my $a = 1;\ndie 'boom'", "main.pl line 2"),
     ("go", "fmt.Println(1)\npanic(\"boom\")", "main.go:2"),
     ("rust", "let a = 1;\npanic!(\"boom {}\", a);", "main.rs:2"),
+    ("csharp", "var a = 1;\nthrow new Exception(\"boom\" + a);", "main.cs:2"),
+    ("csharp", "var a = 1;\nundefined(a);", "main.cs(2,"),
 ])
 def test_lines_in_errors_are_the_models_own(speak, language, code, line):
     r = speak(language).tool("execute", language=language, code=code, timeout=SLOW)
@@ -118,6 +108,9 @@ def test_lines_in_errors_are_the_models_own(speak, language, code, line):
     ("go", "import (\n\t\"fmt\"\n)\n\nfmt.Println(\"imports\")", "imports\n"),
     ("go", "func main() { fmt.Println(\"only main\") }", "only main\n"),
     ("rust", "fn main() { println!(\"whole\"); }", "whole\n"),
+    ("csharp", "using System.Net;\nConsole.WriteLine(IPAddress.Loopback);", "127.0.0.1\n"),
+    ("csharp", "using System;\nclass P { static void Main() { Console.WriteLine(\"whole\"); } }", "whole\n"),
+    ("csharp", "await Task.Delay(10);\nConsole.WriteLine(new[] { 1, 2 }.Sum() + Args.Length);", "3\n"),
     ("ruby", "require 'json'; puts JSON.dump([1])", "[1]\n"),
     ("shell", "for i in {1..3}; do printf %s $i; done", "123"),
 ])
@@ -153,7 +146,7 @@ HOSTILE = {
         "write": "open('%(home)s/planted', 'w').write('x')",
         "connect": "import socket; socket.create_connection(('127.0.0.1', %(port)s), 3); print('in')",
         "fork": "import os, time\nfor _ in range(20):\n  if os.fork() == 0: os.setsid(); time.sleep(300)",
-        "deaf": "import signal, time; [signal.signal(s, signal.SIG_IGN) for s in (1, 2, 15)]; time.sleep(300)",
+        "deaf": "import signal, time; [signal.signal(s, signal.SIG_IGN) for s in (1, 2, 15)]; print('begun', flush=True); time.sleep(300)",
         "closed": "import os, time; os.close(1); os.close(2); time.sleep(0.2)",
         "loud": "import sys\nwhile True: sys.stdout.write('x' * 65536)",
     },
@@ -162,7 +155,7 @@ HOSTILE = {
         "write": "echo x > %(home)s/planted",
         "connect": "exec 3<>/dev/tcp/127.0.0.1/%(port)s && echo in",
         "fork": "for i in $(seq 20); do setsid sleep 300 & done",
-        "deaf": "trap '' TERM INT HUP; while :; do sleep 1; done",
+        "deaf": "trap '' TERM INT HUP; echo begun; while :; do sleep 1; done",
         "closed": "exec >&- 2>&-; sleep 0.2",
         "loud": "yes xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
     },
@@ -171,7 +164,7 @@ HOSTILE = {
         "write": "require('fs').writeFileSync('%(home)s/planted', 'x')",
         "connect": "await new Promise((y, n) => require('net').connect(%(port)s, '127.0.0.1', y).on('error', n)); console.log('in'); process.exit()",
         "fork": "for (let i = 0; i < 20; i++) require('child_process').spawn('sleep', ['300'], {detached: true, stdio: 'ignore'}).unref()",
-        "deaf": "for (const s of ['SIGTERM', 'SIGINT', 'SIGHUP']) process.on(s, () => {}); setTimeout(() => {}, 300000)",
+        "deaf": "for (const s of ['SIGTERM', 'SIGINT', 'SIGHUP']) process.on(s, () => {}); console.log('begun'); setTimeout(() => {}, 300000)",
         "closed": "require('fs').closeSync(1); await new Promise(y => setTimeout(y, 200))",
         "loud": "const b = 'x'.repeat(65536); for (;;) require('fs').writeSync(1, b)",
     },
@@ -180,7 +173,7 @@ HOSTILE = {
         "write": "open my $f, '>', '%(home)s/planted' or die; print $f 'x';",
         "connect": "use IO::Socket::INET; IO::Socket::INET->new(PeerAddr => '127.0.0.1:%(port)s') or die; print 'in';",
         "fork": "for (1..20) { if (!fork) { sleep 300; exit } }",
-        "deaf": "$SIG{$_} = 'IGNORE' for qw(TERM INT HUP); sleep 300;",
+        "deaf": "$| = 1; $SIG{$_} = 'IGNORE' for qw(TERM INT HUP); print \"begun\\n\"; sleep 300 while 1;",
         "closed": "close STDOUT; close STDERR; select undef, undef, undef, 0.2;",
         "loud": "print 'x' x 65536 while 1;",
     },
@@ -189,16 +182,16 @@ HOSTILE = {
         "write": "File.write('%(home)s/planted', 'x')",
         "connect": "require 'socket'; TCPSocket.new('127.0.0.1', %(port)s); puts 'in'",
         "fork": "20.times { fork { Process.setsid; sleep 300 } }",
-        "deaf": "%%w[TERM INT HUP].each { |s| trap(s, 'IGNORE') }; sleep 300",
+        "deaf": "%%w[TERM INT HUP].each { |s| trap(s, 'IGNORE') }; puts 'begun'; STDOUT.flush; sleep 300",
         "closed": "STDOUT.close; STDERR.close; sleep 0.2",
         "loud": "loop { print 'x' * 65536 }",
     },
     "php": {
-        "read": "echo file_get_contents('%(home)s/.ssh/id_rsa') or exit(1);",
+        "read": "$t = file_get_contents('%(home)s/.ssh/id_rsa'); if ($t === false) exit(1); echo $t;",
         "write": "file_put_contents('%(home)s/planted', 'x') or exit(1);",
         "connect": "fsockopen('127.0.0.1', %(port)s) or exit(1); echo 'in';",
         "fork": "for ($i = 0; $i < 20; $i++) exec('setsid sleep 300 >/dev/null 2>&1 &');",
-        "deaf": "sleep(300);",
+        "deaf": "foreach ([SIGTERM, SIGINT, SIGHUP] as $s) pcntl_signal($s, SIG_IGN); echo \"begun\\n\"; sleep(300);",
         "closed": "fclose(STDOUT); fclose(STDERR); usleep(200000);",
         "loud": "while (true) echo str_repeat('x', 65536);",
     },
@@ -207,8 +200,8 @@ HOSTILE = {
         "write": "cat('x', file='%(home)s/planted')",
         "connect": "socketConnection('127.0.0.1', %(port)s, timeout=3); cat('in')",
         "fork": "for (i in 1:20) system('setsid sleep 300 &')",
-        "deaf": "Sys.sleep(300)",
-        "closed": "system('true'); invisible(0)",
+        "deaf": "system(\"trap '' TERM INT HUP; echo begun; sleep 300\")",
+        "closed": "system('exec >&- 2>&-; sleep 0.2')",
         "loud": "while (TRUE) cat(strrep('x', 65536))",
     },
     "elixir": {
@@ -216,8 +209,8 @@ HOSTILE = {
         "write": "File.write!(\"%(home)s/planted\", \"x\")",
         "connect": "{:ok, _} = :gen_tcp.connect({127,0,0,1}, %(port)s, [], 3000); IO.puts \"in\"",
         "fork": "for _ <- 1..20, do: System.cmd(\"sh\", [\"-c\", \"setsid sleep 300 >/dev/null 2>&1 &\"])",
-        "deaf": "Process.sleep(300000)",
-        "closed": "Process.sleep(200)",
+        "deaf": "for s <- [:sigterm, :sighup], do: :os.set_signal(s, :ignore); IO.puts \"begun\"; Process.sleep(300000)",
+        "closed": "System.cmd(\"sh\", [\"-c\", \"exec >&- 2>&-; sleep 0.2\"])",
         "loud": "Stream.repeatedly(fn -> IO.write(String.duplicate(\"x\", 65536)) end) |> Stream.run()",
     },
     "go": {
@@ -225,7 +218,7 @@ HOSTILE = {
         "write": 'if err := os.WriteFile("%(home)s/planted", nil, 0644); err != nil { panic(err) }',
         "connect": 'if _, err := net.Dial("tcp", "127.0.0.1:%(port)s"); err != nil { panic(err) }; fmt.Println("in")',
         "fork": 'for i := 0; i < 20; i++ { exec.Command("setsid", "sleep", "300").Start() }',
-        "deaf": "time.Sleep(300 * time.Second)",
+        "deaf": 'import (\n"fmt"\n"os/signal"\n"syscall"\n"time"\n)\nsignal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP); fmt.Println("begun"); time.Sleep(300 * time.Second)',
         "closed": "os.Stdout.Close(); os.Stderr.Close()",
         "loud": 's := strings.Repeat("x", 65536); for { fmt.Print(s) }',
     },
@@ -234,10 +227,23 @@ HOSTILE = {
         "write": 'std::fs::write("%(home)s/planted", "x").unwrap();',
         "connect": 'std::net::TcpStream::connect("127.0.0.1:%(port)s").unwrap(); println!("in");',
         "fork": 'for _ in 0..20 { std::process::Command::new("setsid").args(["sleep", "300"]).spawn().unwrap(); }',
-        "deaf": "std::thread::sleep(std::time::Duration::from_secs(300));",
+        "deaf": 'extern "C" { fn signal(n: i32, h: usize) -> usize; } unsafe { for s in [1, 2, 15] { signal(s, 1); } } println!("begun"); std::thread::sleep(std::time::Duration::from_secs(300));',
+        "closed": 'extern "C" { fn close(n: i32) -> i32; } unsafe { close(1); close(2); } std::thread::sleep(std::time::Duration::from_millis(200));',
         "loud": 'let s = "x".repeat(65536); loop { print!("{}", s); }',
     },
+    "csharp": {
+        "read": 'Console.WriteLine(File.ReadAllText("%(home)s/.ssh/id_rsa"));',
+        "write": 'File.WriteAllText("%(home)s/planted", "x");',
+        "connect": 'new System.Net.Sockets.TcpClient("127.0.0.1", %(port)s); Console.WriteLine("in");',
+        "fork": 'for (int i = 0; i < 20; i++) Process.Start("setsid", "sleep 300");',
+        "deaf": 'using System.Runtime.InteropServices;\nclass P { [DllImport("libc")] static extern IntPtr signal(int n, IntPtr h); '
+                'static void Main() { foreach (var s in new[] { 1, 2, 15 }) signal(s, (IntPtr)1); '
+                'Console.WriteLine("begun"); Thread.Sleep(300000); } }',
+        "closed": "Console.Out.Close(); Console.Error.Close(); Thread.Sleep(200);",
+        "loud": "var s = new string('x', 65536); while (true) Console.Write(s);",
+    },
 }
+HOSTILE["typescript"] = {act: "const typed: number = 1; " + code for act, code in HOSTILE["javascript"].items()}
 
 
 @pytest.fixture
@@ -280,7 +286,7 @@ def test_hostile(speak, outside, language, act):
     box = s.box
     secret = box.write(".ssh/id_rsa", "SECRET-KEY", 0o600)
     code = hostile_code(language, act, box, outside.port)
-    timeout = {"deaf": 8000 if language in ("go", "rust") else 1500, "loud": SLOW}.get(act, SLOW)
+    timeout = {"deaf": 8000 if language in ("go", "rust", "csharp") else 1500}.get(act, SLOW)
     r = s.tool("execute", language=language, code=code, timeout=timeout)
     d, shown = r["structuredContent"], json.dumps(r)
     if act == "read":
@@ -317,24 +323,59 @@ def is_sleeper(pid, uid):
         return False
 
 
+DEAF_TO = [x for x in HOSTILE if x not in ("go", "r")]  # there another process of theirs hears it, and ends all
+
+
+@pytest.mark.parametrize("language", DEAF_TO)
+def test_deaf_jobs_are_killed(speak, language):
+    """SIGTERM is really ignored, and job_kill ends it all the same."""
+    s = speak(language)
+    code = hostile_code(language, "deaf", s.box, 0)
+    job = s.tool("execute", language=language, code=code, background=True)["structuredContent"]["jobId"]
+    seen = s.tool("job_output", jobId=job, offset=0, wait=60000)["structuredContent"]
+    assert seen["stdout"] == "begun\n" and seen["running"], seen
+    assert s.tool("job_kill", jobId=job, signal="TERM")["structuredContent"]["running"]
+    ended = s.tool("job_kill", jobId=job)["structuredContent"]
+    assert not ended["running"] and ended["signal"] == "SIGKILL"
+
+
+# language: (limit, what fills the memory); compilers need some for themselves
 MEMORY = {
-    "python": "x = []\nwhile True: x.append(bytearray(b'x' * (1 << 20)))",
-    "javascript": "const x = []; for (;;) x.push(Buffer.alloc(1 << 20, 1))",
-    "perl": "my @x; push @x, 'x' x (1 << 20) while 1;",
-    "ruby": "x = []; loop { x << 'x' * (1 << 20) }",
-    "shell": "head -c 400m /dev/zero > /tmp/x; head -c 400m /dev/zero | tail",
-    "php": "ini_set('memory_limit', -1); $x = []; while (true) $x[] = str_repeat('x', 1 << 20);",
+    "python": ("150m", "x = []\nwhile True: x.append(bytearray(b'x' * (1 << 20)))"),
+    "javascript": ("150m", "const x = []; for (;;) x.push(Buffer.alloc(1 << 20, 1))"),
+    "typescript": ("150m", "const x: Buffer[] = []; for (;;) x.push(Buffer.alloc(1 << 20, 1))"),
+    "perl": ("150m", "my @x; push @x, 'x' x (1 << 20) while 1;"),
+    "ruby": ("150m", "x = []; loop { x << 'x' * (1 << 20) }"),
+    "shell": ("150m", "head -c 400m /dev/zero > /tmp/x; head -c 400m /dev/zero | tail"),
+    "php": ("150m", "ini_set('memory_limit', -1); $x = []; while (true) $x[] = str_repeat('x', 1 << 20);"),
+    "r": ("250m", "x <- list(); i <- 0; repeat { i <- i + 1; x[[i]] <- rep(1, 200000) }"),
+    "elixir": ("400m", "Enum.reduce(Stream.cycle([1]), [], fn _, a -> [:binary.copy(<<1>>, 1048576) | a] end)"),
+    "go": ("600m", "var x [][]byte; for { b := make([]byte, 1<<20); for i := range b { b[i] = 1 }; "
+                   "x = append(x, b); if len(x) == 3 { fmt.Println(\"begun\") } }"),
+    "rust": ("600m", "let mut x = Vec::new(); loop { x.push(vec![1u8; 1 << 20]); "
+                     "if x.len() == 3 { println!(\"begun\"); } }"),
+    "csharp": ("400m", "var x = new List<byte[]>(); while (true) { var b = new byte[1 << 20]; "
+                       "for (int i = 0; i < b.Length; i += 4096) b[i] = 1; x.Add(b); "
+                       "if (x.Count == 3) Console.WriteLine(\"begun\"); }"),
 }
 
 
 @pytest.mark.parametrize("language", MEMORY)
 def test_fills_memory(speak, language):
-    s = speak(language, "root" if "root" in whos() else "user", "--memory", "150m")
-    r = s.tool("execute", language=language, code=MEMORY[language], timeout=SLOW)
+    limit, code = MEMORY[language]
+    s = speak(language, "root" if "root" in whos() else "user", "--memory", limit)
+    r = s.tool("execute", language=language, code=code, timeout=SLOW)
     assert r["isError"] and not r["structuredContent"]["timedOut"]
-    assert "[SANDBOX BLOCKED] limit memory 150m" in text(r), text(r)
+    assert f"[SANDBOX BLOCKED] limit memory {limit}" in text(r), text(r)
     assert any(b["kind"] == "limit" for b in r["structuredContent"]["blocked"])
+    assert "begun" not in code or "begun" in r["structuredContent"]["stdout"], r  # not its compiler
     assert text(s.tool("execute", language="shell", code="echo fine")) == "fine\n"
+
+
+def test_every_language_is_tried():
+    assert set(LANGUAGES) == set(HOSTILE) == set(MEMORY)
+    for language, acts in HOSTILE.items():
+        assert set(acts) == {"read", "write", "connect", "fork", "deaf", "closed", "loud"}, language
 
 
 def test_fork_bomb(speak):
@@ -375,17 +416,15 @@ print(n)
     assert 500 < int(r["structuredContent"]["stdout"]) < 1100
 
 
-def test_control_the_attacks_work_without_a_sandbox(boxes, serve, outside):
+@pytest.mark.parametrize("language", HOSTILE)
+def test_control_the_attacks_work_without_a_sandbox(speak, outside, language):
     """The same code does its work when nothing confines it: the tests above can fail."""
-    box = boxes("user")
-    s = serve(box, env={"AMBIT_NO_SANDBOX": "1"})
-    secret = box.write(".ssh/id_rsa", "SECRET-KEY", 0o600)
-    assert secret.exists()
-    for language in ("python", "shell", "perl"):
-        for act in ("read", "write", "connect"):
-            code = hostile_code(language, act, box, outside.port)
-            r = s.tool("execute", language=language, code=code)
-            assert not r["isError"], text(r)
-            assert act != "read" or "SECRET-KEY" in text(r)
-        assert (box.home / "planted").exists() and outside.reached
-        (box.home / "planted").unlink()
+    s = speak(language, env={"AMBIT_NO_SANDBOX": "1"})
+    box = s.box
+    box.write(".ssh/id_rsa", "SECRET-KEY", 0o600)
+    for act in ("read", "write", "connect"):
+        code = hostile_code(language, act, box, outside.port)
+        r = s.tool("execute", language=language, code=code, timeout=SLOW)
+        assert not r["isError"], text(r)
+        assert act != "read" or "SECRET-KEY" in text(r)
+    assert (box.home / "planted").exists() and wait_until(lambda: outside.reached)
