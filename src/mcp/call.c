@@ -119,6 +119,19 @@ static const struct tool *find_tool(const struct json_span *name)
 
 /* --- starting runs ----------------------------------------------------------------------------- */
 
+/* What is hidden is neither there nor not there: an answer must not tell which names exist. */
+static bool is_hidden(const struct server *s, struct arena *a, const char *path)
+{
+	struct view_entry at;
+	struct decision d;
+
+	if (s->unsandboxed)
+		return false;
+	path_host_view.look(&path_host_view, a, path, &at);
+	policy_decide_path(s->req->policy, ACCESS_READ, at.real, &d);
+	return d.verdict == VERDICT_DENY;
+}
+
 /* The directory as the kernel calls it. */
 static int find_directory(const struct server *s, struct call *c, struct error *e)
 {
@@ -127,6 +140,8 @@ static int find_directory(const struct server *s, struct call *c, struct error *
 	char real[PATH_MAX];
 	struct stat st;
 
+	if (c->args.cwd && is_hidden(s, c->a, path))
+		return error_set(e, EACCES, "cwd: %s is hidden from what runs here", path);
 	if (!realpath(path, real) || stat(real, &st) < 0)
 		return error_set(e, errno, "cwd: %s: %s", path, strerror(errno));
 	if (!S_ISDIR(st.st_mode))

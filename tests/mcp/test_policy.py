@@ -119,6 +119,19 @@ def test_cwd_of_a_call_does_not_widen(server):
     assert r["isError"] and "SECRET-KEY" not in json.dumps(r)
 
 
+def test_cwd_does_not_tell_what_is_hidden(server):
+    """Whether something of that name is there, a directory or not: the answer is the same."""
+    box = server.box
+    box.write(".ssh/id_rsa", "SECRET-KEY", 0o600)
+    box.mkdir(".ssh/keys")
+    (box.ws / "link").symlink_to(box.home / ".ssh")
+    for top in (str(box.home / ".ssh"), "link", "../.ssh"):
+        said = {name: text(sh(server, "echo ran", cwd=f"{top}/{name}")).replace(name, "")
+                for name in ("id_rsa", "keys", "nothing", "keys/nothing", "id_rsa/x")}
+        assert len(set(said.values())) == 1 and "hidden" in said["keys"], said
+    assert "No such file" in text(sh(server, "echo ran", cwd="nothing"))  # elsewhere it is told
+
+
 def test_links_lead_nowhere(server):
     box = server.box
     box.write(".ssh/id_rsa", "SECRET-KEY", 0o600)
