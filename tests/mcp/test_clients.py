@@ -16,6 +16,7 @@ from npm_cache import node22, package
 LIB = TREE / "tests/lib"
 INSPECTOR = "@modelcontextprotocol/inspector@2.12.0"
 SDK = "@modelcontextprotocol/sdk@1.32.2"
+SDK2 = "@modelcontextprotocol/client@2.4.0"
 CONFORMANCE = "@modelcontextprotocol/conformance@0.2.0-alpha.12"
 CLAUDE = "@anthropic-ai/claude-code-linux-x64@2.1.325"
 
@@ -74,6 +75,25 @@ def test_sdk_client(place):
     assert seen["slow"]["content"][0]["text"] == "slow\n" and seen["progress"]
     assert seen["output"]["structuredContent"]["running"]
     assert not seen["kill"]["structuredContent"]["running"]
+    assert seen["read"] == 108894 and seen["cancelled"]
+    assert seen["after"]["content"][0]["text"] == "after\n"
+
+
+@pytest.mark.parametrize("mode, version", [("legacy", "2025-11-25"), ("auto", "2026-07-28"),
+                                           ("2026-07-28", "2026-07-28")])
+def test_sdk_client_of_both_eras(place, mode, version):
+    """The last one speaks the stateless version only."""
+    where = package(SDK2)
+    p = offline(f"{node22()} {TREE}/tests/mcp/sdk2_client.mjs {where} {mode} {AMBIT} mcp serve",
+                place.ws, env_of(place))
+    assert p.returncode == 0, p.stderr
+    seen = json.loads(p.stdout)
+    assert seen["version"] == version and seen["server"]["name"] == "ambit"
+    assert "sandbox" in seen["instructions"] and len(seen["tools"]) == 5
+    assert seen["hi"]["content"][0]["text"] == "hi\n"
+    assert seen["blocked"]["content"][0]["text"].startswith("[SANDBOX BLOCKED] ")
+    assert seen["batch"]["structuredContent"]["passed"] == 2
+    assert seen["slow"]["content"][0]["text"] == "slow\n" and seen["progress"]
     assert seen["read"] == 108894 and seen["cancelled"]
     assert seen["after"]["content"][0]["text"] == "after\n"
 
