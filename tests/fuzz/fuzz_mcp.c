@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a client sends to the MCP server, in pieces whose size the first byte gives. Calls are read
- * and queued, but nothing is run: the server believes that it is not ready yet. What must hold: all
- * that it answers is one JSON text per line, and when it ends nothing is left.
+ * and queued, but nothing is run: the server believes that it is not ready yet. Two runs have ended
+ * before, whose outputs can be asked for. What must hold: all that it answers is one JSON text per
+ * line, and when it ends nothing is left.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -33,6 +34,25 @@ static void check_output(struct server *s)
 		line = stop + 1;
 	}
 	s->out.bytes.len = 0;
+}
+
+/* r1 and r2: something to read, with text that is none at its end. */
+static void add_runs(struct server *s)
+{
+	static const char text[] = "one\ntwo \xc3\xa9\nthree \"quoted\"\n",
+			  binary[] = "\x00\x01\xff\xc3";
+
+	for (size_t i = 0; i < 2; i++) {
+		struct run *run = run_new(s);
+
+		run->label = "shell";
+		run->language = "shell";
+		run->state = RUN_ENDED;
+		run->result.exit_code = (int)i;
+		(void)!spool_append(&run->spool[0], "/tmp", text, sizeof(text) - 1);
+		(void)!spool_append(&run->spool[1], "/tmp", i ? binary : "",
+				    i ? sizeof(binary) : 0);
+	}
 }
 
 static void take_lines(struct server *s, bool at_end)
@@ -80,6 +100,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			      .log = SEVERITY_NONE,
 			      .languages = languages,
 			      .asking_node = &asking };
+	add_runs(s);
 	for (size_t at = 1; at < size; at += piece) {
 		frame_feed(&s->in, (const char *)data + at, size - at < piece ? size - at : piece);
 		take_lines(s, false);
@@ -90,6 +111,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	calls_free(s);
 	server_end_subscriptions(s);
 	check_output(s);
+	while (s->runs) {
+		struct run *run = s->runs;
+
+		s->runs = run->next;
+		run_free(run);
+	}
 	frame_in_done(&s->in);
 	frame_out_done(&s->out);
 	return 0;
