@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +23,7 @@
 #include "base/text.h"
 
 #define EXIT_CANNOT_RUN 126
+#define STAGE_FDS 16
 
 static uint64_t now_ms(void)
 {
@@ -50,20 +52,27 @@ static int write_file(const struct plan_file *f)
 	return fd < 0 ? -errno : fd_write_all(fd, f->text, strlen(f->text));
 }
 
-/* The environment by the rules, without what only a sandbox may claim. */
-static char **environment(struct arena *a, const struct session_request *req)
+/*
+ * The environment by the rules, without what only a sandbox may claim. Temporary files go where they
+ * are removed at the end.
+ */
+static char **environment(struct arena *a, const struct session_request *req, const char *stage)
 {
 	struct policy p = *req->policy;
-	char **env, **to;
+	char **all, **env = NULL;
+	size_t n = 0;
 
 	p.network.mode = NETWORK_HOST;
 	p.fs.tmp = TMP_SHARED;
-	env = to = policy_environment(&p, a, req->environ_in, NULL);
-	for (char **v = env; *v; v++) {
-		if (!text_starts(*v, "AMBIT=") && !text_starts(*v, "SANDBOX_RUNTIME="))
-			*to++ = *v;
+	all = policy_environment(&p, a, req->environ_in, NULL);
+	for (char **v = all; *v; v++) {
+		if (!text_starts(*v, "AMBIT=") && !text_starts(*v, "SANDBOX_RUNTIME=") &&
+		    !text_starts(*v, "TMPDIR="))
+			*ARENA_PUSH(a, env, n) = *v;
 	}
-	*to = NULL;
+	if (stage)
+		*ARENA_PUSH(a, env, n) = arena_printf(a, "TMPDIR=%s", stage);
+	*ARENA_PUSH(a, env, n) = NULL;
 	return env;
 }
 
@@ -89,7 +98,7 @@ static void become(const struct session_request *req, char *const *env)
 int unboxed_start(struct unboxed *u, const struct session_request *req, struct error *e)
 {
 	_cleanup_arena_ struct arena *a = arena_new();
-	char **env = environment(a, req);
+	char **env = environment(a, req, u->stage);
 
 	for (size_t i = 0; i < req->n_files; i++) {
 		int r = write_file(&req->files[i]);
@@ -121,19 +130,20 @@ void unboxed_signal(const struct unboxed *u, int sig)
 		(void)kill(u->pid, sig);
 }
 
+static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *at)
+{
+	(void)st;
+	(void)type;
+	(void)at;
+	(void)remove(path);
+	return 0;
+}
+
+/* With all that was put there: it was the program's TMPDIR. */
 static void remove_stage(struct unboxed *u)
 {
-	static const char *const names[] = { "main.js",   "main.cjs", "main.mjs", "main.ts",
-					     "main.cts",  "main.mts", "main.py",  "main.sh",
-					     "main.rb",   "main.go",  "main.rs",  "main.php",
-					     "main.pl",   "main.R",   "main.exs", "main.csx",
-					     "files.json" };
-	_cleanup_fd_ int dir = u->stage ? open(u->stage, O_DIRECTORY | O_PATH | O_CLOEXEC) : -1;
-
-	for (size_t i = 0; dir >= 0 && i < ARRAY_LEN(names); i++)
-		(void)unlinkat(dir, names[i], 0);
 	if (u->stage)
-		(void)rmdir(u->stage);
+		(void)nftw(u->stage, remove_entry, STAGE_FDS, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
 	free(TAKE_PTR(u->stage));
 }
 

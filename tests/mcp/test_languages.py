@@ -417,9 +417,10 @@ print(n)
 
 
 @pytest.mark.parametrize("language", HOSTILE)
-def test_control_the_attacks_work_without_a_sandbox(speak, outside, language):
+def test_control_the_attacks_work_without_a_sandbox(boxes, speak, outside, language):
     """The same code does its work when nothing confines it: the tests above can fail."""
-    s = speak(language, env={"AMBIT_NO_SANDBOX": "1"})
+    tmp = boxes("user").mkdir("tmp", 0o777)
+    s = speak(language, env={"AMBIT_NO_SANDBOX": "1", "TMPDIR": str(tmp)})
     box = s.box
     box.write(".ssh/id_rsa", "SECRET-KEY", 0o600)
     for act in ("read", "write", "connect"):
@@ -428,3 +429,4 @@ def test_control_the_attacks_work_without_a_sandbox(speak, outside, language):
         assert not r["isError"], text(r)
         assert act != "read" or "SECRET-KEY" in text(r)
     assert (box.home / "planted").exists() and wait_until(lambda: outside.reached)
+    assert wait_until(lambda: not [*tmp.iterdir()], 5), "left behind"

@@ -5,7 +5,7 @@ import os
 import shutil
 
 import pytest
-from ambit_test import AMBIT, skip_impossible
+from ambit_test import AMBIT, skip_impossible, wait_until
 from mcp_client import RpcError, Server, text
 
 
@@ -286,12 +286,16 @@ def test_no_sandbox_is_said_everywhere(boxes, serve, name):
 
 
 def test_without_sandbox_still_hygiene(boxes, serve):
-    s = serve(boxes("user"), env={"AMBIT_NO_SANDBOX": "1", "SECRET_TOKEN": "hush"})
+    box = boxes("user")
+    tmp = box.mkdir("tmp")
+    s = serve(box, env={"AMBIT_NO_SANDBOX": "1", "SECRET_TOKEN": "hush", "TMPDIR": str(tmp)})
     assert "hush" not in out(sh(s, "env"))
     r = sh(s, "echo begun; sleep 30 & sleep 30", timeout=300)
     assert r["structuredContent"]["timedOut"] and out(r) == "begun\n"
-    left = out(sh(s, "ls -d ${TMPDIR:-/tmp}/ambit-mcp.* | wc -l"))
-    assert left == "1\n"  # its own, of this call
+    r = sh(s, "cd $(mktemp -d) && mkdir -p a/b && touch a/b/c && ln -s ~ home && pwd; ls ~/tmp | wc -l")
+    assert out(r).startswith(f"{tmp}/ambit-mcp.") and out(r).endswith("\n1\n"), r  # its own, of this call
+    s.tool("execute", language="python", code="import os, sys; sys.exit(not os.path.exists(__file__))")
+    assert wait_until(lambda: not [*tmp.iterdir()], 5) and box.ws.exists()
 
 
 def test_no_switch_from_inside_or_against_the_administrator(boxes):
