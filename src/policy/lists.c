@@ -73,19 +73,26 @@ static int add_host(struct builder *b, const struct source *s, size_t row, const
 	return 1;
 }
 
+/* Without the blanks around it; those inside are for the parser of hosts to refuse. */
+static char *trim(char *text)
+{
+	static const char blanks[] = " \t\r";
+
+	text += strspn(text, blanks);
+	for (size_t n = strlen(text); n > 0 && strchr(blanks, text[n - 1]); n--)
+		text[n - 1] = '\0';
+	return text;
+}
+
 /* One line of an @FILE, without comment and blanks around; NULL at the end. */
 static char *next_line(char **rest)
 {
 	char *line = strsep(rest, "\n");
-	size_t n;
 
 	if (!line)
 		return NULL;
-	line += strspn(line, " \t\r");
 	line[strcspn(line, "#")] = '\0';
-	for (n = strlen(line); n > 0 && strchr(" \t\r", line[n - 1]); n--)
-		line[n - 1] = '\0';
-	return line;
+	return trim(line);
 }
 
 static int add_host_file(struct builder *b, const struct source *s, size_t row, const char *path,
@@ -128,8 +135,7 @@ static int add_hosts_of_text(struct builder *b, const struct source *s, size_t r
 	while (r >= 0 && (part = strsep(&rest, ","))) {
 		struct node one = { .kind = NODE_TEXT };
 
-		part += strspn(part, " \t");
-		part[strcspn(part, " \t")] = '\0';
+		part = trim(part);
 		one.text = part;
 		if (!*part)
 			continue;
