@@ -142,6 +142,8 @@ def test_attached_arguments(plain):
 
 @pytest.mark.parametrize("args, says", [
     (["--alow-write", "/x"], "did you mean --allow-write"),
+    (["--allow-domain", "one.example two.example"], "space"),
+    (["--deny-domain", "one.example, two.example three.example"], "space"),
     (["--netwrok=none"], "did you mean --network"),
     (["--zzzzzz"], "unknown option --zzzzzz"),
     (["-z"], "unknown option -z"),
