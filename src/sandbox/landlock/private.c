@@ -7,8 +7,7 @@
  * this one can tell, init holds a lock on the directory for as long as it lives.
  *
  * Trust: what lies in it is the command's, and with a shared /tmp a command can make directories
- * that look like ours. Nothing is reached by a path that somebody could change: each step goes
- * from an open directory to one name in it, and no symbolic link is followed.
+ * that look like ours (base/remove.h).
  */
 #include <dirent.h>
 #include <errno.h>
@@ -22,50 +21,11 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/remove.h"
 #include "base/text.h"
 #include "sandbox/landlock/landlock.h"
 
-#define TREE_DEPTH_MAX 128 /* what lies deeper is left behind */
 #define MAKE_TRIES 8 /* another run may take it for a forgotten one */
-
-/* To list it, whatever its mode; -errno. It may be anything by now, but is no link. */
-static int open_below(int dir, const char *name)
-{
-	_cleanup_fd_ int at = openat(dir, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	char path[32];
-	int fd;
-
-	if (at < 0)
-		return -errno;
-	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", at);
-	(void)!chmod(path, 0700);
-	fd = openat(at, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	return fd < 0 ? -errno : fd;
-}
-
-/* Takes the descriptor over. */
-static void empty_directory(int dir, unsigned depth)
-{
-	DIR *d = depth < TREE_DEPTH_MAX ? fdopendir(dir) : NULL;
-	const struct dirent *entry;
-
-	if (!d) {
-		fd_close(dir);
-		return;
-	}
-	while ((entry = readdir(d))) {
-		int below;
-
-		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
-		    unlinkat(dirfd(d), entry->d_name, 0) == 0)
-			continue;
-		below = open_below(dirfd(d), entry->d_name);
-		if (below >= 0)
-			empty_directory(below, depth + 1);
-		(void)unlinkat(dirfd(d), entry->d_name, AT_REMOVEDIR);
-	}
-	(void)closedir(d);
-}
 
 void landlock_remove_private(const struct plan *plan)
 {
@@ -73,9 +33,9 @@ void landlock_remove_private(const struct plan *plan)
 
 	if (!plan->private_tmp)
 		return;
-	dir = open(plan->private_tmp, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	dir = remove_open(AT_FDCWD, plan->private_tmp);
 	if (dir >= 0)
-		empty_directory(dir, 0);
+		remove_contents(dir);
 	(void)rmdir(plan->private_tmp);
 }
 
@@ -99,7 +59,7 @@ static void remove_forgotten(int parent, const char *name)
 		return;
 	copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	if (copy >= 0)
-		empty_directory(copy, 0);
+		remove_contents(copy);
 	(void)unlinkat(parent, name, AT_REMOVEDIR);
 }
 

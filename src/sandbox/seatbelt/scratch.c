@@ -5,10 +5,8 @@
  * when that was killed.
  *
  * Trust: what lies in it is the command's, and processes that left its group may still be at
- * work in it. So nothing is reached by a path that they could change: each step goes from an open
- * directory to one name in it, and no symbolic link is followed.
+ * work in it (base/remove.h).
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -17,10 +15,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/fd.h"
+#include "base/remove.h"
 #include "sandbox/seatbelt/seatbelt.h"
 
-#define TREE_DEPTH_MAX 128 /* what lies deeper is left behind */
 #define REMOVE_TRIES 3 /* somebody may put more into it meanwhile */
 
 int scratch_make(struct arena *a, const char *base, const struct policy *p,
@@ -53,50 +50,13 @@ int scratch_make(struct arena *a, const char *base, const struct policy *p,
 	return 0;
 }
 
-/* To list it, whatever its mode; -errno. It may be anything by now, but is no link. */
-static int open_below(int dir, const char *name)
-{
-	const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK;
-	int fd = openat(dir, name, flags);
-
-	/* the command took its own rights away; a link in its place is not followed */
-	if (fd < 0 && errno == EACCES && fchmodat(dir, name, 0700, AT_SYMLINK_NOFOLLOW) == 0)
-		fd = openat(dir, name, flags);
-	return fd < 0 ? -errno : fd;
-}
-
-/* Takes the descriptor over. */
-static void empty_directory(int dir, unsigned depth)
-{
-	DIR *d = depth < TREE_DEPTH_MAX ? fdopendir(dir) : NULL;
-	const struct dirent *entry;
-
-	if (!d) {
-		fd_close(dir);
-		return;
-	}
-	(void)fchmod(dirfd(d), 0700);
-	while ((entry = readdir(d))) {
-		int below;
-
-		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
-		    unlinkat(dirfd(d), entry->d_name, 0) == 0)
-			continue;
-		below = open_below(dirfd(d), entry->d_name);
-		if (below >= 0)
-			empty_directory(below, depth + 1);
-		(void)unlinkat(dirfd(d), entry->d_name, AT_REMOVEDIR);
-	}
-	(void)closedir(d);
-}
-
 void scratch_remove(const struct seatbelt_scratch *s)
 {
 	for (unsigned i = 0; s->dir && i < REMOVE_TRIES; i++) {
-		int dir = open_below(AT_FDCWD, s->dir);
+		int dir = remove_open(AT_FDCWD, s->dir);
 
 		if (dir >= 0)
-			empty_directory(dir, 0);
+			remove_contents(dir);
 		if (rmdir(s->dir) == 0)
 			return;
 	}
