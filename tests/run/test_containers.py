@@ -315,6 +315,28 @@ def test_input_from_a_file(inside):
     assert wait_until(lambda: not [p for p in processes_with(f"HOME={inside.home}") if is_ambit(p)], 10)
 
 
+# --- ambit inside somebody else's container -------------------------------------------------
+
+@pytest.mark.parametrize("outer, inner, code, says", [
+    ([], [], 125, "start the container with --security-opt systempaths=unconfined, or set enableWeakerNestedSandbox"),
+    (["--security-opt=systempaths=unconfined"], [], 0, ""),
+    ([], ["--set", "enableWeakerNestedSandbox=true"], 0, "not enforced: processes: /proc is the container's"),
+    ([], ["--fallback", "warn"], 0, "running without namespaces (landlock backend)\nambit: not enforced: "),
+    (["--security-opt=systempaths=unconfined", "--cap-drop=ALL"], [], 125, "start the container with --cap-add=SETFCAP"),
+    (["--security-opt=systempaths=unconfined", "--cap-drop=ALL", "--cap-add=SETFCAP"], [], 0, ""),
+], ids=["enforce", "mended", "weaker", "warn", "no capabilities", "one capability"])
+def test_inside_a_container(one, outer, inner, code, says):
+    """It works there, or refuses with the flag that mends it; and the flag does."""
+    build = AMBIT.parents[2]
+    r = one.execute(["/usr/bin/podman", "run", "--rm", *one.engine.words, "--network=none", f"-v={build}:{build}:ro",
+                     f"-v={one.ws}:{one.ws}", f"-w={one.ws}", *outer, IMAGE, AMBIT, "run", *inner, "--", "sh", "-c",
+                     "touch made; touch /etc/x; echo $AMBIT"], env=one.engine.env, timeout=60)
+    assert r.code == code and says in r.err, r
+    assert (one.ws / "made").exists() == (code == 0), r
+    if code == 0:
+        assert r.out == "1\n" and "denied write to /etc/x" in r.err and "cannot touch '/etc/x'" in r.err, r
+
+
 # --- what may be said -------------------------------------------------------------------
 
 @pytest.mark.parametrize("word", [

@@ -60,14 +60,18 @@ static bool is_filtered(void)
 	       strstr(status, "\nSeccomp:\t2\n");
 }
 
-bool native_is_doubtful(void)
+static bool is_restricted(uint32_t uid)
 {
-	return geteuid() != 0 &&
-	       knob("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") == 1;
+	return uid != 0 && knob("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") == 1;
 }
 
-/* Why user namespaces are refused here. */
-static struct diagnosis diagnose(int err)
+bool native_is_doubtful(void)
+{
+	return is_restricted(geteuid());
+}
+
+/* Why user namespaces are refused here; uid is the caller's, which it may not have any more. */
+static struct diagnosis diagnose(int err, uint32_t uid, enum native_refusal what)
 {
 	if (getenv("AMBIT") && is_filtered())
 		return (struct diagnosis){
@@ -75,13 +79,13 @@ static struct diagnosis diagnose(int err)
 			"namespaces of its own",
 			"run the command directly: the outer sandbox still holds"
 		};
-	if (native_is_doubtful())
+	if (is_restricted(uid))
 		return (struct diagnosis){
 			"AppArmor restricts unprivileged user namespaces "
 			"(kernel.apparmor_restrict_unprivileged_userns=1)",
 			"sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0"
 		};
-	if (knob("/proc/sys/kernel/unprivileged_userns_clone") == 0 && geteuid() != 0)
+	if (knob("/proc/sys/kernel/unprivileged_userns_clone") == 0 && uid != 0)
 		return (struct diagnosis){ "unprivileged user namespaces are switched off "
 					   "(kernel.unprivileged_userns_clone=0)",
 					   "sudo sysctl kernel.unprivileged_userns_clone=1" };
@@ -89,6 +93,14 @@ static struct diagnosis diagnose(int err)
 		return (struct diagnosis){ "the limit on user namespaces is reached "
 					   "(user.max_user_namespaces)",
 					   "sudo sysctl user.max_user_namespaces=15000" };
+	/* since Linux 5.12 only who could give files capabilities becomes root inside */
+	if (err == EPERM && uid == 0 && what == NATIVE_NO_IDS)
+		return (struct diagnosis){
+			"root has no CAP_SETFCAP here, without which it cannot be "
+			"root in a user namespace",
+			"start the container with --cap-add=SETFCAP, or with "
+			"another user (--user)"
+		};
 	if (in_container())
 		return (struct diagnosis){ is_filtered() ? "the container's seccomp filter or "
 							   "AppArmor profile refuses new "
@@ -102,9 +114,9 @@ static struct diagnosis diagnose(int err)
 	return (struct diagnosis){ "the kernel refuses new user namespaces here", NULL };
 }
 
-int native_refused(int err, struct error *e)
+int native_refused(int err, uint32_t uid, enum native_refusal what, struct error *e)
 {
-	struct diagnosis d = diagnose(err);
+	struct diagnosis d = diagnose(err, uid, what);
 
 	return error_set(e, err, "cannot make the sandbox: %s: %s%s%s", strerror(err), d.cause,
 			 d.remedy ? "; to mend it: " : "", d.remedy ? d.remedy : "");
@@ -319,7 +331,7 @@ int native_probe(struct arena *a, struct properties *ret, struct error *e)
 	if (r < 0 || results[NATIVE_STEP_USER]) {
 		int err = r < 0 ? -r : results[NATIVE_STEP_USER];
 
-		d = diagnose(err);
+		d = diagnose(err, geteuid(), r < 0 ? NATIVE_NO_NAMESPACE : NATIVE_NO_IDS);
 		for (size_t i = 0; i <= NATIVE_STEP_OTHER; i++)
 			results[i] = err;
 		results[NATIVE_STEP_SECCOMP] = results[NATIVE_STEP_NOTIFY] = 0;

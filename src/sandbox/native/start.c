@@ -42,7 +42,7 @@ static int map_ids(const struct plan *plan, struct error *e)
 		r = write_file("/proc/self/gid_map", map, e);
 	}
 	if (r == -EPERM || r == -EACCES)
-		return native_refused(-r, e);
+		return native_refused(-r, plan->uid, NATIVE_NO_IDS, e);
 	return r;
 }
 
@@ -150,7 +150,7 @@ static int native_start(const struct plan *plan, const struct sandbox_command *c
 	if (pid < 0) {
 		fd_close(control[0]);
 		fd_close(errors[0]);
-		return native_refused(-pid, e);
+		return native_refused(-pid, plan->uid, NATIVE_NO_NAMESPACE, e);
 	}
 	*ret = (struct sandbox_child){
 		.pid = pid, .init = pid, .pidfd = pidfd, .control = control[0], .errors = errors[0]
