@@ -418,6 +418,132 @@ def links_do_not_lead_out(t):
     return cans(t, "echo x > link", "ln -s ../outside l2; echo x > l2", "ln ../outside hard && echo x > hard"), t.text("outside")
 
 
+# Which of two rules on one place holds, whatever their order (wrap-with-sandbox, allow-read, readonly-deny-dir-stubs)
+
+@same
+def deny_write_does_not_unhide(t):
+    """A rule about writing shows nothing that a rule about reading hides."""
+    t.write("ws/secret", "s")
+    t.write("ws/vault/a", "s")
+    t.write("ws/deep/vault/a", "s")
+    t.write("ws/deep/b", "b")
+    t.settings(filesystem={"allowWrite": ["."], "denyRead": ["secret", "vault", "deep/vault"],
+                           "denyWrite": ["secret", "vault", "deep"]})
+    return cans(t, "cat secret", "cat vault/a", "cat deep/vault/a", "cat deep/b", "echo x > deep/b", "echo x > secret")
+
+
+@same
+def order_of_denials(t):
+    """A file and the directory that it is in, whichever comes first."""
+    t.write("vault/open/plain", "p")
+    t.write("vault/open/secret", "s")
+    out = []
+    for deny in (["~/vault", "~/vault/open/secret"], ["~/vault/open/secret", "~/vault"]):
+        t.settings(filesystem={"denyRead": deny, "allowRead": ["~/vault/open"]})
+        out.append(cans(t, "cat ~/vault/open/plain", "cat ~/vault/open/secret"))
+    return out
+
+
+@same
+def deny_write_inside_a_hidden_place(t):
+    t.write("vault/ws/f", "f")
+    t.write("vault/ws/fixed/f", "old")
+    t.write("vault/other", "o")
+    t.settings(filesystem={"denyRead": ["~/vault"], "allowWrite": ["~/vault/ws"], "denyWrite": ["~/vault/ws/fixed"]})
+    return cans(t, "echo x > ~/vault/ws/f", "cat ~/vault/ws/fixed/f", "echo x > ~/vault/ws/fixed/f", "cat ~/vault/other",
+                "rm ~/vault/ws/f")
+
+
+@same
+def hidden_root(t):
+    """denyRead "/" with what a command needs let in again."""
+    t.write("ws/f", "f")
+    t.write("private", "p")
+    t.settings(filesystem={"denyRead": ["/"], "allowWrite": ["."],
+                           "allowRead": ["/usr", "/bin", "/lib", "/lib64", "/etc", str(t.ws), *node_of(t)]})
+    return cans(t, "cat f", "echo x > f", "cat ../private", "ls /home/. | grep .")
+
+
+def node_of(t):
+    """The published one needs its own files inside."""
+    return [str(Path(t.program[-1]).parents[3])] if len(t.program) > 1 else []
+
+
+@same
+def slashes_at_the_end(t):
+    t.write("ws/keep/f", "old")
+    t.write("vault/a", "s")
+    t.settings(filesystem={"allowWrite": ["./"], "denyWrite": ["keep/", ".//later//"], "denyRead": ["~/vault//"]})
+    return cans(t, "echo x > f", "echo x > keep/f", "mkdir later", "cat ~/vault/a")
+
+
+# Links (symlink-boundary, symlink-write-path, symlinked-deny-paths)
+
+@same
+def denials_through_links(t):
+    """A denial is about what the link leads to."""
+    t.write("ws/real/f", "old")
+    t.write("vault/a", "s")
+    (t.ws / "alias").symlink_to("real")
+    (t.home / "door").symlink_to("vault")
+    t.settings(filesystem={"allowWrite": ["."], "denyWrite": ["alias"], "denyRead": ["~/door"]})
+    t.own(t.home)
+    return cans(t, "echo x > alias/f", "echo x > real/f", "cat ~/door/a", "cat ~/vault/a"), t.text("ws/real/f")
+
+
+@same
+def dangling_denial(t):
+    """What a link leads to is not there yet."""
+    (t.ws / "alias").symlink_to("later")
+    t.settings(filesystem={"allowWrite": ["."], "denyWrite": ["alias"]})
+    t.own(t.home)
+    can(t, "echo x > alias")
+    return t.text("ws/later")
+
+
+@same
+def project_through_a_link(t):
+    """The working directory is reached by a link."""
+    (t.home / "to-ws").symlink_to("ws")
+    t.settings(filesystem={"allowWrite": ["."]})
+    r = t.srt("-c", "echo x > made && cat made", cwd=t.home / "to-ws")
+    return r.code, r.out, t.text("ws/made")
+
+
+# git (mandatory-deny-paths)
+
+@same
+def worktree(t):
+    """.git is a file there, and cannot be changed."""
+    t.host("git", "init", "-q", "../main")
+    for args in (["config", "user.name", "u"], ["config", "user.email", "u@x"],
+                 ["commit", "-q", "--allow-empty", "-m", "one"], ["worktree", "add", "-q", "../tree"]):
+        t.host("git", "-C", "../main", *args)
+    t.settings(filesystem={"allowWrite": [".", "../main/.git"]})
+    tree = t.home / "tree"
+    out = [t.srt("-c", c, cwd=tree).code == 0 for c in
+           ("echo x > f && git add f && git commit -qm two && git log --oneline | grep -c .", "echo x > .git")]
+    return out, (tree / ".git").is_file(), t.text("tree/.git").startswith("gitdir:")
+
+
+@differs("git add -A works: no placeholder is in its way", peer=[False, True, None], ours=[True, True, None])
+def no_hooks_yet(t):
+    """A repository without hooks stays one, and gets none."""
+    t.git()
+    shutil.rmtree(t.ws / ".git/hooks")
+    t.settings(filesystem={"allowWrite": ["."]})
+    works = can(t, "git status && git add -A")
+    can(t, "mkdir -p .git/hooks; echo x > .git/hooks/pre-commit")
+    return works, (t.ws / ".git").is_dir(), t.text("ws/.git/hooks/pre-commit")
+
+
+@same
+def no_special_files(t):
+    t.settings(filesystem={"allowWrite": ["."]})
+    can(t, "mknod n c 1 3; mknod b b 7 0")
+    return [(t.ws / n).exists() and not (t.ws / n).is_file() for n in ("n", "b")], cans(t, "echo x > f; chmod 755 f")
+
+
 @same
 def devices(t):
     t.settings(filesystem={"allowWrite": ["."]})
@@ -783,6 +909,16 @@ def external_proxy(t):
 
 
 @same
+def external_proxies(t):
+    """HTTP, SOCKS, both: what is allowed does not matter to them."""
+    out = []
+    for ports in ({"socksProxyPort": t.port}, {"httpProxyPort": t.port, "socksProxyPort": t.port}):
+        t.settings(network=ports)
+        out.append(statuses(t, "http://any.example/"))
+    return out
+
+
+@same
 def parent_proxy(t):
     t.settings(network={"allowedDomains": ["inner.example"], "parentProxy": {"http": f"http://127.0.0.1:{t.port}"}})
     return statuses(t, "http://inner.example/", "http://denied.example/")
@@ -847,6 +983,60 @@ def background_processes_end(t):
 @same
 def other_processes_are_unseen(t):
     return t.sh(f"kill -0 {os.getpid()} 2>/dev/null && echo seen; ls /proc | grep -c '^[0-9]' | awk '{{print $1 < 10}}'").out
+
+
+@same
+def exits_with_the_command(t):
+    """Not with what it has left running; and orphans are waited for."""
+    start = time.monotonic()
+    r = t.sh("sleep 30 & (sh -c 'exit 3' &); exit 4")
+    return r.code, time.monotonic() - start < 20
+
+
+@same
+def the_first_process_is_out_of_reach(t):
+    return cans(t, "kill -0 1 && cat /proc/1/environ | grep -q .", "head -c1 /proc/1/mem", "ls -l /proc/1/fd/0",
+                "echo > /proc/1/oom_score_adj")[1:3]
+
+
+@same
+def io_uring_is_off(t):
+    call = "import ctypes, sys; r = ctypes.CDLL(None, use_errno=True).syscall({}, 4, None, 0, 0, None, 0); sys.exit(r >= 0)"
+    return cans(t, *[f"python3 -c '{call.format(n)}'" for n in (425, 426, 427)])
+
+
+@same
+def control_descriptor_is_not_seen(t):
+    """The command has neither the descriptor nor its text; a file will do; standard input is the command's."""
+    t.settings()
+    file = t.write("control", json.dumps({"nonsense-of-mine": 1}) + "\n")
+    with open(file) as f:
+        r = t.srt("--control-fd", f.fileno(), "-c", f"cat; cat <&{f.fileno()} | grep -c nonsense", input="in\n",
+                  pass_fds=[f.fileno()])
+    return r.code, r.out.split()[:1], "nonsense-of-mine" in r.out, "nonsense-of-mine" in r.err
+
+
+@same
+def control_descriptor_does_not_hold_up(t):
+    """The caller keeps a FIFO open: the end of the command is the end."""
+    t.settings()
+    r, w = os.pipe()
+    try:
+        start = time.monotonic()
+        return t.srt("--control-fd", r, "-c", "exit 5", pass_fds=[r]).code, time.monotonic() - start < 20
+    finally:
+        os.close(r)
+        os.close(w)
+
+
+@same
+def control_descriptor_for_writing(t):
+    r, w = os.pipe()
+    try:
+        return t.srt("--control-fd", w, "-c", "echo ran", pass_fds=[w]).out
+    finally:
+        os.close(r)
+        os.close(w)
 
 
 @same

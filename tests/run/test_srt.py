@@ -6,6 +6,7 @@ srt_answers.json. test_published() asks it anew, where it can be installed.
 """
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -71,6 +72,17 @@ def test_differences_are_documented():
     r = subprocess.run([sys.executable, "-B", srt_compare.__file__, "--table"], capture_output=True, text=True, check=True)
     missing = [row for row in r.stdout.splitlines() if row not in text]
     assert not missing, "\n".join(missing)
+
+
+def test_behaviours_have_their_tests():
+    """The table of sandbox-runtime's own tests names cases and files that exist."""
+    text = (TREE / "docs/SRT.md").read_text().split("### What its own tests are about")[1].split("\n## ")[0]
+    rows = [line.split("|")[2] for line in text.splitlines() if line.startswith("| ") and "---" not in line][1:]
+    cases = {c[0] for c in srt_compare.CASES}
+    named = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
+    files = {path for row in rows for path in re.findall(r"\w+/\w+\.(?:py|c)", row)}
+    assert len(rows) > 10 and named <= cases, named - cases
+    assert all((TREE / "tests" / f).exists() for f in files), files
 
 
 def test_published():
