@@ -52,7 +52,7 @@ const struct option options_table[] = {
 	  .help = "pass on every variable whose name starts so" },
 	{ 0, "clear-env", NULL, GROUP_POLICY, OPTION_SETTING, "environment.inherit", "none",
 	  .help = "start with an empty environment" },
-	{ 0, "backend", "auto|native|landlock|podman|docker|none", GROUP_POLICY, OPTION_SETTING,
+	{ 0, "backend", "auto|native|bwrap|landlock|seatbelt|podman|docker|none", GROUP_POLICY, OPTION_SETTING,
 	  "backend", .help = "what enforces the policy (default: auto)" },
 	{ 0, "image", "NAME", GROUP_POLICY, OPTION_SETTING, "container.image",
 	  .help = "image for --backend podman or docker; it is never fetched" },
