@@ -60,6 +60,7 @@ struct seslog {
 	char name[NAME_MAX + 1];
 	uint64_t file_max; /* RLIMIT_FSIZE: going over it would be a signal */
 	int failure;
+	bool torn; /* of the last record only a part was written */
 	struct line lines[SESLOG_STREAM_MAX_];
 };
 
@@ -150,6 +151,13 @@ static void find_place(struct seslog *l, size_t len)
 		l->failure = EIO;
 }
 
+/* What is left of a record that did not fit is ended before the next one. */
+static bool end_torn(struct seslog *l)
+{
+	l->torn = l->torn && write(l->fd, "\n", 1) != 1;
+	return !l->torn;
+}
+
 static void write_record(struct seslog *l, const struct buf *b)
 {
 	struct stat st;
@@ -162,8 +170,13 @@ static void write_record(struct seslog *l, const struct buf *b)
 		l->failure = l->failure ? l->failure : EFBIG;
 		return;
 	}
+	if (!end_torn(l))
+		return; /* still no room */
 	n = write(l->fd, b->data, b->len);
-	if (n != (ssize_t)b->len && !l->failure)
+	if (n == (ssize_t)b->len)
+		return;
+	l->torn = n > 0;
+	if (!l->failure)
 		l->failure = n < 0 ? errno : ENOSPC;
 }
 

@@ -444,6 +444,29 @@ def test_full_disk(rooted):
         subprocess.run(["umount", rooted.ws / "small"], check=True)
 
 
+def test_full_disk_for_a_while(rooted):
+    """The record that did not fit ends before the next one begins."""
+    small = rooted.mkdir("ws/small")
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k,mode=0777", "none", small]).returncode:
+        pytest.skip("cannot mount a small file system")
+    try:
+        (small / "filler").write_bytes(bytes(20000))
+        with rooted.start("sh", "-c", "yes 0123456789 | head -20000; echo half; read x; echo after",
+                          options=["--log", "small/log.jsonl"]) as child:
+            for line in child.process.stdout:
+                if line == b"half\n":
+                    break
+            (small / "filler").unlink()
+            assert child.wait(input=b"go\n").code == 0
+        lines = (small / "log.jsonl").read_text().splitlines()
+        whole = [line for line in lines if line.endswith("}")]
+        assert len(lines) - len(whole) <= 1
+        records = [json.loads(line) for line in whole]
+        assert "after" in [r.get("text") for r in records] and records[-1]["event"] == "end"
+    finally:
+        subprocess.run(["umount", small], check=True)
+
+
 # --- the output limit ------------------------------------------------------------------------
 
 @pytest.mark.parametrize("options", [[], LOG], ids=["plain", "logged"])
