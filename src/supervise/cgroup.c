@@ -200,9 +200,10 @@ static int set_memory(const struct cgroup *g, const struct cgroup_dir *d, struct
 	(void)snprintf(bytes, sizeof(bytes), "%llu", (unsigned long long)g->limits.memory);
 	if (d->kind == CGROUP_V1) {
 		r = set(g, d, "memory.limit_in_bytes", bytes, e);
-		/* swap is counted only where the kernel was told to */
-		if (r == 0)
-			(void)!cgroup_write(d->fd, "memory.memsw.limit_in_bytes", bytes, g->fake);
+		/* swap is counted only where the kernel was told to: else nothing of this is swapped */
+		if (r == 0 &&
+		    cgroup_write(d->fd, "memory.memsw.limit_in_bytes", bytes, g->fake) < 0)
+			(void)!cgroup_write(d->fd, "memory.swappiness", "0", g->fake);
 		return r;
 	}
 	r = set(g, d, "memory.max", bytes, e);

@@ -5,6 +5,7 @@ import json
 import re
 import shlex
 import socket
+import urllib.request
 
 import pytest
 
@@ -135,6 +136,20 @@ def test_time_limit(box):
     assert r.code == 0, r
 
 
+@pytest.mark.parametrize("limit, value, script", [
+    ("memory", "96m", "/usr/bin/python3 -c 'x = bytearray(b\"x\") * (100 << 20); import time; time.sleep(1)'"),
+    ("pids", "12", "for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14; do sleep 1 & done; wait"),
+    ("disk", "32m", "head -c 40000000 /dev/zero > /tmp/a; sleep 1; rm /tmp/a"),
+    ("output", "100k", "head -c 150000 /dev/zero")])
+def test_limits(box, limit, value, script):
+    """Twice as much was enough here; the option that is printed comes last and wins."""
+    r, violations = denied(box, script, [f"--{limit}", value])
+    assert r.code != 0 and [v["kind"] for v in violations] == ["limit"], r
+    assert f"(raise with: {violations[0]['hint']})" in r.err
+    r, violations = denied(box, script, [f"--{limit}", value, *shlex.split(violations[0]["hint"])])
+    assert r.code == 0 and violations == [], r
+
+
 # --- errors and notes that name a command ------------------------------------------------------
 
 def advised(text, pattern):
@@ -181,6 +196,31 @@ def test_learn_says_how_to_use_it(box):
     r = box.ambit("learn", "-o", "a policy.yaml", "--", "sh", "-c", "mkdir ~/.t; echo 1 > ~/.t/x").ok()
     words = advised(r.err, r"use them with: ambit (.*) -- COMMAND")
     assert box.ambit(*words, "--", "sh", "-c", "echo 2 > ~/.t/x").code == 0
+
+
+def test_learn_again(box):
+    box.ambit("learn", "-o", "p.yaml", "--", "true").ok()
+    r = box.ambit("learn", "-o", "p.yaml", "--", "true")
+    assert r.code == 125 and "use --update to add to it" in r.err
+    box.ambit("learn", "--update", "p.yaml", "--", "true").ok()
+
+
+def test_what_learn_says_of_a_server(box):
+    """The line about its port: given to a run, the port is reached from outside."""
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        port = s.getsockname()[1]
+    code = ("import http.server, sys, threading, time\n"
+            f"s = http.server.HTTPServer(('127.0.0.1', {port}), http.server.SimpleHTTPRequestHandler)\n"
+            "threading.Thread(target=s.serve_forever, daemon=True).start()\n"
+            "print('up', flush=True); time.sleep(float(sys.argv[1]))")
+    text = box.ambit("learn", "--", "/usr/bin/python3", "-c", code, "1.5").out
+    options = [w for line in re.findall(r"(?m)^#   (--.*?) # ", text) for w in shlex.split(line)]
+    assert options == ["--set", f"network.publish={port}"], text
+    with box.start("/usr/bin/python3", "-c", code, "20", options=options) as child:
+        assert child.process.stdout.readline() == b"up\n"
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=5) as answer:
+            assert answer.status == 200
 
 
 def test_what_learn_lists(box):

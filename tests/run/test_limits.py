@@ -4,6 +4,7 @@
 Every bomb here is finite, and runs under outer limits besides (`fused`): a broken build may fail
 the test, but not the machine.
 """
+import contextlib
 import json
 import os
 import re
@@ -138,6 +139,18 @@ def test_fork_bomb(limited):
     assert 55 <= report["peak"]["pids"] <= 70, report["peak"]
 
 
+def test_who_gives_up_at_the_first_refusal(limited):
+    """The shell ends at once, before anybody looks: what it was refused is named all the same."""
+    script = "for i in $(seq 40); do sleep 5 & done; wait"
+    r, report = limited("/bin/dash", "-c", script, options=["--pids", "20"])
+    assert r.code != 0 and r.seconds < 5, str(r)
+    named(r, report, "pids", "20")
+    # fewer, and a failure of its own: nothing to be named
+    r, report = limited("/bin/dash", "-c", "for i in $(seq 15); do sleep 5 & done; exit 3",
+                        options=["--pids", "20"])
+    assert r.code == 3 and report["limit"] is None and r.err == "", str(r)
+
+
 def test_fork_bomb_leaves_the_host_alone(box):
     """The classic one. While it burns, others start programs; afterwards nobody is left."""
     mark = f"ambit-test-{os.getpid()}-{time.monotonic_ns()}"
@@ -180,8 +193,47 @@ def test_as_many_as_allowed(limited):
     assert report["limit"] is None
 
 
+def mounted_disk(box):
+    """The project on a file system of its own; says why when there can be none."""
+    image = box.home / "disk.img"
+    with open(image, "wb") as f:
+        f.truncate(512 << 20)
+    subprocess.run(["mkfs.ext4", "-q", "-F", image], check=True)
+    if subprocess.run(["mount", "-o", "loop", image, box.ws]).returncode:
+        image.unlink()
+        yield "no loop devices here"
+        return
+    try:
+        os.chown(box.ws, box.who.uid, box.who.gid)
+        yield None
+    finally:
+        subprocess.run(["umount", box.ws], check=True)
+        image.unlink()
+
+
+@pytest.fixture
+def own_disk(box):
+    """A file system that nobody else writes to."""
+    if os.geteuid() != 0:
+        skip_impossible("only root can mount a file system for the test")
+    with contextlib.contextmanager(mounted_disk)(box) as problem:
+        if problem:
+            skip_impossible(problem)
+        yield
+
+
+@pytest.fixture
+def quiet_disk(box):
+    """The same where it can be had: what others delete meanwhile would count for the command."""
+    if os.geteuid() != 0:
+        yield
+        return
+    with contextlib.contextmanager(mounted_disk)(box):
+        yield
+
+
 @pytest.mark.parametrize("where", ["/tmp", ".", "/dev/shm"])
-def test_disk_fill(limited, box, where):
+def test_disk_fill(limited, box, where, quiet_disk):
     """As many files as it takes: a limit for each of them would not be one."""
     code = ("import sys, time\n"
             "for i in range(60):\n"
@@ -198,7 +250,7 @@ def test_disk_fill(limited, box, where):
     assert report["peak"]["disk"] >= 60 << 20
 
 
-def test_disk_one_file(limited, box):
+def test_disk_one_file(limited, quiet_disk):
     """Also what is written through a mapping, or into a file that has lost its name."""
     code = ("import mmap, os, time\n"
             "f = open('mapped', 'w+b'); f.truncate(60 << 20); os.unlink('mapped')\n"
@@ -208,25 +260,6 @@ def test_disk_one_file(limited, box):
     r, report = limited("/usr/bin/python3", "-c", code, options=["--disk", "48m"])
     assert r.code == 137 and r.seconds < 9, str(r)
     named(r, report, "disk", "48m")
-
-
-@pytest.fixture
-def own_disk(box, tmp_path_factory):
-    """The project on a file system that nobody else writes to."""
-    image = box.home / "disk.img"
-    if os.geteuid() != 0:
-        skip_impossible("only root can mount a file system for the test")
-    with open(image, "wb") as f:
-        f.truncate(512 << 20)
-    subprocess.run(["mkfs.ext4", "-q", "-F", image], check=True)
-    if subprocess.run(["mount", "-o", "loop", image, box.ws]).returncode:
-        skip_impossible("no loop devices here")
-    try:
-        os.chown(box.ws, box.who.uid, box.who.gid)
-        yield
-    finally:
-        subprocess.run(["umount", box.ws], check=True)
-        image.unlink()
 
 
 def test_disk_space_that_is_given_back_does_not_count(limited, own_disk):
@@ -241,7 +274,7 @@ def test_disk_space_that_is_given_back_does_not_count(limited, own_disk):
 
 
 @pytest.mark.parametrize("where", ["/tmp", "."])
-def test_a_million_files(limited, box, where):
+def test_a_million_files(limited, box, where, quiet_disk):
     code = ("import os, sys\n"
             "os.mkdir(sys.argv[1] + '/many')\n"
             "for i in range(1000000):\n"

@@ -58,6 +58,7 @@ struct init_usage native_usage(const struct rusage *usage)
 
 struct init {
 	const struct plan *plan;
+	bool counted; /* RLIMIT_NPROC holds a limit of this sandbox's processes */
 	pid_t command;
 	int control, signals, keeper, lock;
 };
@@ -78,9 +79,36 @@ static void tell_end(const struct init *in, int status, bool childless)
 	(void)!send(in->control, &event, sizeof(event), MSG_NOSIGNAL);
 }
 
+/* True when there may be one process more. It is gone, but holds its place until it is reaped. */
+static bool take_place(pid_t *ret)
+{
+	*ret = vfork();
+	if (*ret == 0)
+		_exit(0);
+	return *ret > 0 || errno != EAGAIN;
+}
+
+/*
+ * Was the last place taken when the command ended? Nobody counts refused forks, and a command that
+ * gives up at the first one is gone before the supervisor looks. With itself it has given up
+ * one place, so that two must be free if it was not.
+ */
+static bool was_full(void)
+{
+	pid_t first = 0, second = 0;
+	bool full = !take_place(&first) || !take_place(&second);
+
+	if (first > 0)
+		(void)waitpid(first, NULL, __WALL);
+	if (second > 0)
+		(void)waitpid(second, NULL, __WALL);
+	return full;
+}
+
 /* Reap everything that is ready. Returns true when the command itself has ended. */
 static bool reap(const struct init *in)
 {
+	bool childless;
 	int status;
 	pid_t pid;
 
@@ -92,7 +120,10 @@ static bool reap(const struct init *in)
 			continue;
 		}
 		/* one look, no more: others may fork and end for ever */
-		tell_end(in, status, waitpid(-1, NULL, WNOHANG | __WALL) < 0 && errno == ECHILD);
+		childless = waitpid(-1, NULL, WNOHANG | __WALL) < 0 && errno == ECHILD;
+		if (in->counted && status && !childless && was_full())
+			tell(in->control, INIT_OUT_OF_PIDS, 0);
+		tell_end(in, status, childless);
 		return true;
 	}
 	return false;
@@ -208,6 +239,7 @@ int native_init(const struct plan *plan, const struct sandbox_command *cmd,
 		const struct init_sockets *sockets, mode_t mask, struct error *e)
 {
 	struct init in = { .plan = plan,
+			   .counted = cmd->limits && cmd->limits->processes && !plan->bare,
 			   .control = sockets->control,
 			   .keeper = sockets->keeper,
 			   .lock = sockets->lock };
