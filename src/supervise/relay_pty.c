@@ -188,10 +188,14 @@ static void type_again(const struct relay *s)
 	}
 }
 
+/* A command that was over before we had seen it begin may have changed its terminal too. */
 void relay_restore(struct relay *s, bool as_left)
 {
-	if (!s->raw)
+	bool ours = s->raw || (s->full && tcgetpgrp(s->tty) == getpgrp());
+
+	if (!ours)
 		return;
+	s->raw = true;
 	set_cooked(s, as_left && s->slave < 0 ? &s->left : &s->saved);
 	type_again(s);
 }
