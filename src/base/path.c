@@ -16,14 +16,20 @@
 
 #define VIEW_READ_MAX ((size_t)64 << 10) /* git pointer files are a line */
 
+void path_put(char *ret, const char *dir, const char *name)
+{
+	size_t n = strcmp(dir, "/") == 0 ? 0 : strlen(dir);
+
+	memcpy(ret, dir, n);
+	ret[n] = '/';
+	memcpy(ret + n + 1, name, strlen(name) + 1);
+}
+
 char *path_join(struct arena *a, const char *dir, const char *name)
 {
-	size_t n = strcmp(dir, "/") == 0 ? 0 : strlen(dir), m = strlen(name);
-	char *path = arena_alloc(a, n + m + 2);
+	char *path = arena_alloc(a, strlen(dir) + strlen(name) + 2);
 
-	memcpy(path, dir, n);
-	path[n] = '/';
-	memcpy(path + n + 1, name, m);
+	path_put(path, dir, name);
 	return path;
 }
 

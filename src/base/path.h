@@ -14,6 +14,8 @@
 /* Absolute, lexically clean (no //, /./, trailing /; ".." resolved as text). base must be absolute. */
 char *path_absolute(struct arena *a, const char *base, const char *path);
 char *path_join(struct arena *a, const char *dir, const char *name);
+/* The same into ret, which has room for both, a slash and a zero. */
+void path_put(char *ret, const char *dir, const char *name);
 /* path == dir, or path lies below dir. Both clean and absolute. */
 bool path_within(const char *path, const char *dir);
 /* "/" -> 0, "/a" -> 1, "/a/b" -> 2 */

@@ -137,9 +137,9 @@ void call_explain(enum violation_kind kind, const struct guard_answer *why, stru
 
 void call_report_outside(const struct call *c, enum violation_kind kind, const struct place *p)
 {
-	struct violation v = { .kind = (int32_t)kind };
+	struct violation v _unfilled_;
 	struct decision d;
-	char path[PLACE_TEXT_MAX];
+	char path[PLACE_TEXT_MAX] _unfilled_;
 	const struct plan *plan = c->b->plan;
 
 	place_text(p, path);
@@ -155,6 +155,7 @@ void call_report_outside(const struct call *c, enum violation_kind kind, const s
 	policy_decide_path(c->b->policy, ACCESS_WRITE, path, &d);
 	if (d.verdict == VERDICT_ALLOW)
 		return;
+	v = (struct violation){ .kind = (int32_t)kind };
 	if (d.protected) {
 		call_explain(kind,
 			     &(struct guard_answer){ .protected = d.protected, .reason = d.reason },

@@ -90,7 +90,7 @@ int call_judge(const struct call *c, const struct place *p, enum guard_op op, bo
 		.directory = directory,
 		.creates = kind == VIOLATION_CREATE,
 	};
-	char path[PLACE_TEXT_MAX];
+	char path[PLACE_TEXT_MAX] _unfilled_;
 
 	if (p->relayed) {
 		*ret = (struct guard_answer){ .allowed = true };
@@ -105,10 +105,12 @@ int call_judge(const struct call *c, const struct place *p, enum guard_op op, bo
 			ret->reason = reason;
 		}
 	}
-	place_text(p, path);
-	if (ret->allowed && bare_is_read_only(c->b, path)) {
-		ret->allowed = false;
-		ret->reason = "a protected name leads here";
+	if (ret->allowed && c->b->plan->bare) {
+		place_text(p, path);
+		if (bare_is_read_only(c->b, path)) {
+			ret->allowed = false;
+			ret->reason = "a protected name leads here";
+		}
 	}
 	if (ret->allowed)
 		call_note_used(c, p);
@@ -337,8 +339,10 @@ static int link_open_file(struct call *c, int number, int dirfd, uint64_t addres
 static int check_mounts(const struct call *c, const struct place *from, const struct place *to,
 			bool moves)
 {
-	char old[PLACE_TEXT_MAX], new[PLACE_TEXT_MAX];
+	char old[PLACE_TEXT_MAX] _unfilled_, new[PLACE_TEXT_MAX] _unfilled_;
 
+	if (!c->b->plan->bare)
+		return 0;
 	place_text(from, old);
 	place_text(to, new);
 	if (moves && (bare_is_kept(c->b, old) || bare_is_kept(c->b, new)))
@@ -399,9 +403,14 @@ static int do_link(struct call *c, int fromfd, uint64_t from_at, int tofd, uint6
 	return link_guarded(c, &from, &to);
 }
 
-static void with_slash(const struct place *p, char *ret, size_t size)
+/* The name as it was given, with a slash at its end or not; ret has NAME_MAX + 2 bytes. */
+static void with_slash(const struct place *p, char *ret)
 {
-	(void)snprintf(ret, size, "%s%s", p->name, p->slash ? "/" : "");
+	size_t n = strlen(p->name);
+
+	memcpy(ret, p->name, n);
+	ret[n] = p->slash ? '/' : '\0';
+	ret[n + p->slash] = '\0';
 }
 
 static bool is_guarded(const struct place *p)
@@ -451,7 +460,8 @@ static int rename_guarded(struct call *c, struct place *from, struct place *to, 
 {
 	bool directory = may_hold_names(from);
 	struct guard_answer why = { 0 };
-	char old_name[NAME_MAX + 2], new_name[NAME_MAX + 2], path[PLACE_TEXT_MAX];
+	char old_name[NAME_MAX + 2] _unfilled_, new_name[NAME_MAX + 2] _unfilled_;
+	char path[PLACE_TEXT_MAX] _unfilled_;
 	int r;
 
 	if (directory || (flags & RENAME_EXCHANGE) || place_is_special(from) ||
@@ -485,8 +495,8 @@ static int rename_guarded(struct call *c, struct place *from, struct place *to, 
 	call_note_before(c, to);
 	if (from->root && !directory)
 		call_note_removal(c, from);
-	with_slash(from, old_name, sizeof(old_name));
-	with_slash(to, new_name, sizeof(new_name));
+	with_slash(from, old_name);
+	with_slash(to, new_name);
 	r = (int)syscall(SYS_renameat2, from->parent, old_name, to->parent, new_name, flags);
 	if (r < 0) {
 		r = -errno;

@@ -532,8 +532,7 @@ void guard_ask(struct guard *g, const struct guard_question *q, struct guard_ans
 	char path[PATH_MAX + NAME_MAX + 2] _unfilled_;
 
 	*ret = (struct guard_answer){ .allowed = true };
-	(void)snprintf(path, sizeof(path), "%s/%s", strcmp(q->path, "/") == 0 ? "" : q->path,
-		       q->name);
+	path_put(path, q->path, q->name);
 	ask_git(g, q, ret);
 	if (ret->allowed)
 		ask_rules(g, q, path, ret);

@@ -80,7 +80,7 @@ static void cut_after(const struct protected_name *name, unsigned top, char *pat
 
 void call_note_removal(const struct call *c, const struct place *p)
 {
-	struct violation v = { .kind = VIOLATION_REMOVED };
+	struct violation v _unfilled_;
 	char path[PLACE_TEXT_MAX] _unfilled_;
 	struct guard_answer why;
 	struct stat st;
@@ -91,6 +91,7 @@ void call_note_removal(const struct call *c, const struct place *p)
 	    fstatat(p->parent, p->name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
 	    (S_ISDIR(st.st_mode) && !why.protected)) /* of git only files matter */
 		return;
+	v = (struct violation){ .kind = VIOLATION_REMOVED };
 	place_text(p, path);
 	if (why.protected)
 		cut_after(why.protected, path_depth(p->root), path);

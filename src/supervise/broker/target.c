@@ -113,11 +113,27 @@ int place_open(const struct place *p)
 
 void place_text(const struct place *p, char *ret)
 {
-	size_t dir = strcmp(p->path, "/") == 0 ? 0 : strlen(p->path), name = strlen(p->name);
+	path_put(ret, p->path, p->name);
+}
 
-	memcpy(ret, p->path, dir);
-	ret[dir] = '/';
-	memcpy(ret + dir + 1, p->name, name + 1);
+/* A new place; its buffers are large, and nearly all of them never read. */
+static void place_start(struct place *p, int parent, bool lent)
+{
+	p->parent = parent;
+	p->lent = lent;
+	p->path[0] = p->name[0] = '\0';
+	p->root = NULL;
+	p->relayed = p->slash = false;
+}
+
+static void place_copy(struct place *to, const struct place *from)
+{
+	place_start(to, from->parent, from->lent);
+	memcpy(to->path, from->path, strlen(from->path) + 1);
+	memcpy(to->name, from->name, strlen(from->name) + 1);
+	to->root = from->root;
+	to->relayed = from->relayed;
+	to->slash = from->slash;
 }
 
 bool place_holds_bulk(const struct broker *b, const struct place *p)
@@ -164,17 +180,19 @@ static int place_settle(const struct broker *b, struct place *p, struct place *r
 		return ANSWER_CONTINUE;
 	}
 	place_done(ret);
-	*ret = *p;
+	place_copy(ret, p);
 	return 0;
 }
 
 int place_resolve(const struct broker *b, int base, const char *path, uint64_t how,
 		  struct place *ret)
 {
-	struct place p = PLACE_INIT;
+	struct place p _unfilled_;
 	char dir[PATH_MAX] _unfilled_;
-	int r = split(path, dir, &p);
+	int r;
 
+	place_start(&p, -1, false);
+	r = split(path, dir, &p);
 	if (r < 0)
 		return r;
 	if (dir[0] == '/')
@@ -302,16 +320,17 @@ bool recent_leads(const struct call *c, int dirfd, const char *dir)
 static bool resolve_again(const struct call *c, int dirfd, const char *path, struct place *ret)
 {
 	struct recent *last = &c->b->recent;
-	struct place p = { .parent = last->parent, .lent = true };
+	struct place p _unfilled_;
 	char dir[PATH_MAX] _unfilled_;
 
+	place_start(&p, last->parent, true);
 	if (!recent_counts(last) || split(path, dir, &p) < 0 ||
 	    !leads_to(c, dirfd, dir, last->path) || place_refresh(c->b, &p) < 0 ||
 	    strcmp(p.path, last->path) != 0)
 		return false;
 	last->lent_to = c->n->id;
 	place_done(ret);
-	*ret = p;
+	place_copy(ret, &p);
 	return true;
 }
 
@@ -335,7 +354,7 @@ static int resolve_from(const struct call *c, int dirfd, const char *path, uint6
 			struct place *ret)
 {
 	_cleanup_fd_ int base = -1;
-	struct place p = PLACE_INIT;
+	struct place p _unfilled_;
 	char dir[PATH_MAX] _unfilled_;
 	int r;
 
@@ -347,6 +366,7 @@ static int resolve_from(const struct call *c, int dirfd, const char *path, uint6
 		return ANSWER_CONTINUE; /* a bad descriptor, a gone process */
 	if (strchr(path, '/'))
 		return place_resolve(c->b, base, path, how, ret);
+	place_start(&p, -1, false);
 	r = split(path, dir, &p); /* a single name: the base is its parent */
 	if (r < 0)
 		return r;
@@ -385,18 +405,18 @@ int call_resolve_second(const struct call *c, int dirfd, const char *path,
 			const struct place *first, int first_dirfd, const char *first_path,
 			struct place *ret)
 {
-	struct place p;
-	char dir[PATH_MAX];
+	struct place p _unfilled_;
+	char dir[PATH_MAX] _unfilled_;
 	int r;
 
 	if (dirfd != first_dirfd || !first->lent || !are_siblings(path, first_path))
 		return call_resolve(c, dirfd, path, 0, ret);
-	p = *first;
+	place_copy(&p, first);
 	r = split(path, dir, &p);
 	if (r < 0)
 		return r;
 	place_done(ret);
-	*ret = p;
+	place_copy(ret, &p);
 	return 0;
 }
 
