@@ -28,17 +28,33 @@ struct arena *arena_new(void)
 	return a;
 }
 
-void arena_free(struct arena *a)
+static void free_chunks(struct chunk *c)
 {
-	if (!a)
-		return;
-	for (struct chunk *c = a->head; c;) {
+	while (c) {
 		struct chunk *next = c->next;
 
 		free(c);
 		c = next;
 	}
+}
+
+void arena_free(struct arena *a)
+{
+	if (!a)
+		return;
+	free_chunks(a->head);
 	free(a);
+}
+
+void arena_reset(struct arena *a)
+{
+	struct chunk *c = a->head;
+
+	if (!c)
+		return;
+	free_chunks(c->next);
+	c->next = NULL;
+	c->used = 0;
 }
 
 void *arena_alloc(struct arena *a, size_t size)

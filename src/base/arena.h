@@ -15,6 +15,8 @@ struct arena;
 
 struct arena *arena_new(void);
 void arena_free(struct arena *a); /* NULL is fine */
+/* Everything in it is gone; memory for the next is kept. */
+void arena_reset(struct arena *a);
 void *arena_alloc(struct arena *a, size_t size);
 /* Array of n elements; overflow aborts. */
 void *arena_array(struct arena *a, size_t n, size_t size);

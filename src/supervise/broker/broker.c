@@ -352,6 +352,7 @@ static void fill(struct broker *b, const struct broker_setup *s, struct arena *a
 		.recent.parent = -1,
 	};
 	b->inquiries = inquiries_new(b);
+	b->scratch = arena_new();
 	b->proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	tasks_start(&b->tasks);
 	b->later = arena_array(a, LATER_MAX, sizeof(*b->later));
@@ -380,6 +381,7 @@ void broker_serve(const struct broker_setup *s, int until)
 		_exit(125);
 	prefer_sync_wake(&b);
 	serve(&b, until);
+	arena_free(b.scratch);
 }
 
 static _Noreturn void broker_main(const struct broker_setup *s, pid_t supervisor)

@@ -89,6 +89,7 @@ struct broker {
 	uint32_t questions;
 	struct answer *answers; /* that hold for the run */
 	size_t n_answers;
+	struct arena *scratch; /* of one call */
 	char reason[160]; /* of the last refused configuration, for its report */
 };
 

@@ -125,18 +125,18 @@ static void watch_rmdir(struct call *c, int dirfd, uint64_t address)
 
 static void watch_read(struct call *c, int dirfd, uint64_t address)
 {
-	char path[PATH_MAX], base[PATH_MAX], *full;
-	_cleanup_arena_ struct arena *a = NULL;
+	char path[PATH_MAX] _unfilled_, base[PATH_MAX] _unfilled_, *full;
+	struct arena *a = c->b->scratch;
 	struct decision d;
 
 	if (call_read_path(c, address, path) < 0 || !*path)
 		return;
-	a = arena_new();
 	base[0] = '\0';
 	if (*path != '/')
 		call_base_text(c, dirfd, base);
 	if (*path != '/' && !*base)
 		return;
+	arena_reset(a);
 	full = path_absolute(a, *base ? base : "/", path);
 	policy_decide_path(c->b->policy, ACCESS_READ, full, &d);
 	if (d.verdict == VERDICT_DENY && d.rule)
