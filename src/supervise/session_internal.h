@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Between session.c and session_start.c only. */
+/* Between the files of supervise/session*.c only. */
 #pragma once
 
 #include "sandbox/backend.h"
@@ -59,6 +59,8 @@ struct session {
 int session_watch(struct session *s, enum source which, int fd) NODISCARD;
 /* What a broker needs; the lock in it is the caller's to close. */
 int session_fill_setup(struct session *s, struct broker_setup *ret, struct error *e) NODISCARD;
+/* session_hear.c: all that the broker has sent. 0 = it is gone; -1 or -errno = there is no more now. */
+ssize_t session_hear_reports(struct session *s);
 /* One record of the proxy's about this sandbox, or about itself; ctx is the session. */
 void session_on_egress(void *ctx, const struct egress_record *r);
 void session_log_start(struct session *s);
