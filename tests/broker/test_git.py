@@ -310,13 +310,16 @@ def test_control_runs_without_sandbox(trap, name):
 
 
 HALF = ("mkdir -p n/g/refs n/g/hooks; printf '[core]\\n\\tfsmonitor = %s\\n' $PWD/prog > n/g/config; "
-        "cp prog n/g/hooks/post-index-change; mv n/g n/.git || true")
+        "cp prog n/g/hooks/post-index-change; mv n/g n/.git; true")
 
 
+@pytest.mark.parametrize("mode", ["755", "0"])
 @pytest.mark.parametrize("sandbox", [True, False], ids=["inside", "control"])
-def test_half_a_repository_does_not_become_one(trap, sandbox):
-    """A directory that is no git directory is not renamed to .git, where `git init` would wake it."""
-    r = trap.sh(HALF) if sandbox else trap.host("/bin/sh", "-c", HALF)
+def test_half_a_repository_does_not_become_one(trap, sandbox, mode):
+    """A directory that is no git directory is not renamed to .git, where `git init` would wake it;
+    one that cannot be looked into neither."""
+    script = HALF.replace("mv n/g n/.git", f"chmod {mode} n/g; mv n/g n/.git; chmod 755 n/g n/.git 2>/dev/null")
+    r = trap.sh(script) if sandbox else trap.host("/bin/sh", "-c", script)
     trap.host("git", "init", "-q", ".", cwd=trap.ws / "n")
     trap.write("ws/n/f", "x")
     trap.host("git", "add", "f", cwd=trap.ws / "n")

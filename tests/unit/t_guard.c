@@ -73,6 +73,33 @@ static struct asked start(void **state)
 	return (struct asked){ .f = f, .g = guard_new(f->a, f->p) };
 }
 
+static void test_modules(void **state)
+{
+	struct asked t = start(state);
+	int fd;
+
+	make_dir(t.f, "src/half/refs");
+	make_dir(t.f, "src/whole/refs");
+	make_dir(t.f, "src/whole/objects");
+	assert_false(WRITE("src/.gitmodules"));
+	assert_false(LINK("src/.gitmodules"));
+	assert_false(SYMLINK("src/.gitmodules"));
+	assert_false(MKDIR("src/.gitmodules"));
+	assert_false(MOVE_DIR("src/.gitmodules"));
+	/* as git does it: with a look at what is in it */
+	assert_true(MOVE_FILE("src/.gitmodules") && t.a.way == GUARD_CONFIG && t.a.protected);
+	assert_true(MOVE_FILE("src/.GITmodules") && t.a.way == GUARD_CONFIG);
+
+	fd = open(arena_printf(t.f->a, "%s/src/half", t.f->proj), O_PATH);
+	assert_false(guard_may_be_git_dir(fd, ".git"));
+	assert_false(guard_may_be_git_dir(fd, ".GIT"));
+	assert_true(guard_may_be_git_dir(fd, "git"));
+	fd_close(fd);
+	fd = open(arena_printf(t.f->a, "%s/src/whole", t.f->proj), O_PATH);
+	assert_true(guard_may_be_git_dir(fd, ".git"));
+	fd_close(fd);
+}
+
 static void test_names(void **state)
 {
 	struct asked t = start(state);
@@ -364,6 +391,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_names, fixture_up, fixture_down),
+		cmocka_unit_test_setup_teardown(test_modules, fixture_up, fixture_down),
 		cmocka_unit_test_setup_teardown(test_begun_patterns, fixture_up, fixture_down),
 		cmocka_unit_test_setup_teardown(test_denied_below, fixture_up, fixture_down),
 		cmocka_unit_test_setup_teardown(test_git_directory, fixture_up, fixture_down),

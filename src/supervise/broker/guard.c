@@ -572,7 +572,8 @@ const char *guard_check_birth(const struct guard *g, const struct guard_question
 
 bool guard_may_be_git_dir(int source, const char *name)
 {
-	return !name_is(name, ".git") || looks_like_git_dir(source);
+	/* surely, since what cannot be looked into was not guarded by its content */
+	return !name_is(name, ".git") || (has(source, "objects") && has(source, "refs"));
 }
 
 bool guard_checks_config(const struct guard *g)
