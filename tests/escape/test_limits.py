@@ -153,7 +153,8 @@ def test_groups_cannot_be_changed(box):
     names = ["cgroup.procs", "tasks", "memory.limit_in_bytes", "memory.max", "pids.max", "cpu.max",
              "cpu.cfs_quota_us", "cgroup.subtree_control"]
     paths = [p for name in names for p in box.host(
-        "/bin/sh", "-c", f"find /sys/fs/cgroup -name {name} | head -2").out.split()]
+        "/bin/sh", "-c",  # groups of runs and containers come and go meanwhile
+        f"find /sys/fs/cgroup -name {name} | grep -v -e ambit- -e libpod -e user.slice | head -2").out.split()]
     if not paths:
         pytest.skip("no control groups here")
     code = "import os, sys\nos.close(os.open(sys.argv[1], os.O_WRONLY)); print('open')"

@@ -154,8 +154,8 @@ int native_probe(struct arena *a, struct properties *ret, struct error *e) NODIS
 /* A reason, known without trying, why namespaces may be refused. */
 bool native_is_doubtful(void);
 /*
- * Why namespaces cannot be made here, and what mends it; err is that of clone3, or of the maps of ids. The
- * uid is the one outside.
+ * Why namespaces cannot be made here, and what mends it; err is that of clone3, or of the maps of
+ * ids. The uid is the one outside.
  */
 enum native_refusal { NATIVE_NO_NAMESPACE, NATIVE_NO_IDS };
 int native_refused(int err, uint32_t uid, enum native_refusal what, struct error *e);
