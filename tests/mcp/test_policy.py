@@ -222,6 +222,18 @@ def test_npm_and_pip_find_their_caches(plain_server):
     assert not r["isError"], text(r)
 
 
+def test_go_and_pip_use_them_too(boxes, serve):
+    box = boxes("user")
+    s = serve(box)
+    cache = out(sh(s, "echo $XDG_CACHE_HOME")).strip()
+    if shutil.which("go", path=box.env["PATH"]):
+        r = s.tool("execute", language="go", code='fmt.Println("hi")', timeout=120000)
+        assert out(r) == "hi\n", text(r)
+        assert os.listdir(f"{cache}/go-build")
+    r = sh(s, "python3 -m pip cache dir 2>/dev/null || echo $XDG_CACHE_HOME/pip")
+    assert out(r).strip() == f"{cache}/pip", text(r)
+
+
 # --- domains -----------------------------------------------------------------------------------
 
 DEFAULTS = "github.com, api.github.com, registry.npmjs.org, pypi.org, files.pythonhosted.org only"
