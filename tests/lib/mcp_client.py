@@ -134,9 +134,14 @@ class Server:
         if self.process.poll() is None:
             self.process.kill()
         self.process.wait()
+        self._close(self.process.stdin)  # the server may be behind somebody else who was killed
         for t in self.threads:  # a number that is closed under their hands may be another file's
             t.join(5)
-        for f in (self.process.stdin, self.process.stdout, self.process.stderr):
+        self._close(self.process.stdout, self.process.stderr)
+
+    @staticmethod
+    def _close(*files):
+        for f in files:
             try:
                 f.close()
             except OSError:
