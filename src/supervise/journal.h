@@ -29,7 +29,7 @@ enum journal_kind {
 };
 
 #define JOURNAL_LINES_MAX 1000 /* of each kind */
-#define JOURNAL_PLACES_MAX (2 * JOURNAL_LINES_MAX)
+#define JOURNAL_PLACES_MAX ((size_t)2 * JOURNAL_LINES_MAX)
 
 /* What somebody was asked about and has not answered yet. */
 struct journal_question {
