@@ -336,7 +336,8 @@ static void on_event(struct session *s)
 	ssize_t n = recv(s->child.control, &event, sizeof(event), MSG_DONTWAIT);
 
 	if (n != sizeof(event)) {
-		if (n == 0 || (errno != EAGAIN && errno != EINTR))
+		/* ECONNRESET: it left with an order of ours unread; what it said comes next */
+		if (n == 0 || (errno != EAGAIN && errno != EINTR && errno != ECONNRESET))
 			unwatch(s, SOURCE_CONTROL);
 		return;
 	}

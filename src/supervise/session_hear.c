@@ -42,6 +42,9 @@ static ssize_t receive_report(const struct session *s, struct violation *ret)
 	const size_t head = offsetof(struct violation, path);
 	ssize_t n = recv(s->reports[0], ret, sizeof(*ret), MSG_DONTWAIT);
 
+	/* it left with an answer of ours unread; what it sent is still there */
+	if (n < 0 && errno == ECONNRESET)
+		n = recv(s->reports[0], ret, sizeof(*ret), MSG_DONTWAIT);
 	if (n <= (ssize_t)head)
 		return n > 0 ? -EPROTO : n;
 	ret->path[(size_t)n - head - 1] = '\0';

@@ -172,6 +172,27 @@ def test_signal_while_it_starts(plain):
             assert child.wait(5).code == 143
 
 
+def test_signal_while_it_ends(box):
+    """One that init has not read when the command is over does not cost the exit status."""
+    with box.start("sh", "-c", "echo ready; read -r x; exit 7") as child:
+        line_of(child, "ready")
+        init, = children(child.process.pid)
+        os.kill(init, signal.SIGSTOP)
+        child.process.send_signal(signal.SIGUSR1)
+        child.process.stdin.close()
+        child.process.stdin = None
+        time.sleep(0.3)  # for the order to be sent, which cannot be seen
+        child.process.send_signal(signal.SIGSTOP)  # it hears of the end when init is gone
+        os.kill(init, signal.SIGCONT)
+
+        def is_gone():
+            with open(f"/proc/{init}/stat") as f:
+                return f.read().rpartition(")")[2].split()[0] == "Z"
+        assert wait_until(is_gone, 5)
+        child.process.send_signal(signal.SIGCONT)
+        assert child.wait(10).code == 7
+
+
 def children(pid):
     with open(f"/proc/{pid}/task/{pid}/children") as f:
         return [int(p) for p in f.read().split()]
