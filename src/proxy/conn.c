@@ -432,7 +432,8 @@ void conn_event(struct proxy *p, struct side *side, uint32_t events)
 		return;
 	c->owner->busy = true;
 	if (c->state == CONN_ASK) {
-		if (side->index == 0 && (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)))
+		/* of a request that may still want its answer, epoll tells too: not asked for here */
+		if (side->index == 0 && (events & (interest(c, 0) | EPOLLHUP | EPOLLERR)))
 			conn_close(p, c);
 		else
 			arm(p, c, side->index, true);

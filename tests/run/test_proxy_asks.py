@@ -336,6 +336,22 @@ def test_who_hangs_up_is_not_asked_about_any_more(start):
         p.record(kind="gone")
 
 
+def test_a_request_whose_client_has_shut_its_side_is_answered(start, serve):
+    """Unlike who wanted a tunnel, it may still read."""
+    up = serve(http_server)
+    p = start("ask 60000\n")
+    with client(p.listen("listener http")) as s:
+        s.sendall(b"GET http://web.test")  # so that it is waited for before it is asked about
+        time.sleep(0.05)
+        s.sendall(f":{up.port}/ HTTP/1.1\r\nHost: web.test:{up.port}\r\n\r\n".encode())
+        q = p.record(kind="ask")
+        s.shutdown(socket.SHUT_WR)
+        time.sleep(0.1)
+        assert not [r for r in p.drain() if r["kind"] == "unask"]
+        p.send(f"answer {q['id']} allow-once")
+        assert b" 200 " in all_of(s)
+
+
 def test_no_answer_is_a_no(start):
     p = start("ask 1000\n")
     at = p.listen("listener http")
