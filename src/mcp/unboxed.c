@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,11 +18,11 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/remove.h"
 #include "base/sys.h"
 #include "base/text.h"
 
 #define EXIT_CANNOT_RUN 126
-#define STAGE_FDS 16
 
 static uint64_t now_ms(void)
 {
@@ -130,20 +129,15 @@ void unboxed_signal(const struct unboxed *u, int sig)
 		(void)kill(u->pid, sig);
 }
 
-static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *at)
-{
-	(void)st;
-	(void)type;
-	(void)at;
-	(void)remove(path);
-	return 0;
-}
-
 /* With all that was put there: it was the program's TMPDIR. */
 static void remove_stage(struct unboxed *u)
 {
+	int dir = u->stage ? remove_open(AT_FDCWD, u->stage) : -1;
+
+	if (dir >= 0)
+		remove_contents(dir);
 	if (u->stage)
-		(void)nftw(u->stage, remove_entry, STAGE_FDS, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+		(void)rmdir(u->stage);
 	free(TAKE_PTR(u->stage));
 }
 

@@ -304,7 +304,7 @@ def test_without_sandbox_still_hygiene(boxes, serve):
     assert "hush" not in out(sh(s, "env"))
     r = sh(s, "echo begun; sleep 30 & sleep 30", timeout=300)
     assert r["structuredContent"]["timedOut"] and out(r) == "begun\n"
-    r = sh(s, "cd $(mktemp -d) && mkdir -p a/b && touch a/b/c && ln -s ~ home && pwd; ls ~/tmp | wc -l")
+    r = sh(s, "cd $(mktemp -d) && mkdir -p a/b && touch a/b/c && ln -s ~ home && chmod 0 a && pwd; ls ~/tmp | wc -l")
     assert out(r).startswith(f"{tmp}/ambit-mcp.") and out(r).endswith("\n1\n"), r  # its own, of this call
     s.tool("execute", language="python", code="import os, sys; sys.exit(not os.path.exists(__file__))")
     assert wait_until(lambda: not [*tmp.iterdir()], 5) and box.ws.exists()
