@@ -381,7 +381,8 @@ static void on_event(struct keeper *k)
 	ssize_t n = recv(k->inner, &event, sizeof(event), MSG_DONTWAIT);
 	bool over = n != sizeof(event) || event.type == INIT_EXITED;
 
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+	/* ECONNRESET: it left with an order unread; what it said comes next */
+	if (n < 0 && (errno == EAGAIN || errno == EINTR || errno == ECONNRESET))
 		return;
 	if (over && container_groups_out_of_memory(&k->groups))
 		tell(k, INIT_OUT_OF_MEMORY, 0);
