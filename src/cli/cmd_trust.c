@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ambit trust: shows what a project's settings file widens and records the file
- * as it is. Any later change to it takes the trust away again.
+ * ambit trust: shows what a project's settings file widens and records it as it is, with the
+ * profile files that it names. Any later change to one takes its trust away again.
  */
 #include <errno.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "audit/audit.h"
 #include "base/log.h"
-#include "base/sys.h"
 #include "base/text.h"
 #include "cli/cli.h"
 #include "policy/inputs.h"
@@ -54,13 +52,16 @@ static void show_widening(const struct policy *p, const char *file, struct buf *
 				: ": trusted until it changes; now it widens nothing\n");
 }
 
-static bool same_file(const struct stat *a, const struct stat *b)
+/* The files that were read and shown, as they were then. */
+static int remember(const struct invocation *inv, const struct policy_inputs *in,
+		    const struct policy *p, struct error *e)
 {
-	return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
-	       a->SYS_ST_MTIM.tv_sec == b->SYS_ST_MTIM.tv_sec &&
-	       a->SYS_ST_MTIM.tv_nsec == b->SYS_ST_MTIM.tv_nsec &&
-	       a->SYS_ST_CTIM.tv_sec == b->SYS_ST_CTIM.tv_sec &&
-	       a->SYS_ST_CTIM.tv_nsec == b->SYS_ST_CTIM.tv_nsec;
+	size_t n = p->project_lines.n;
+	const char **lines = arena_array(inv->arena, n, sizeof(*lines));
+
+	for (size_t i = 0; i < n; i++)
+		lines[i] = p->project_lines.v[i].text;
+	return trust_add(inputs_trust_store(inv->arena, inv->environ_in, in->home), lines, n, e);
 }
 
 static void record(const struct policy *p, const char *file)
@@ -80,23 +81,20 @@ int cmd_trust(const struct invocation *inv, int *ret_status, struct error *e)
 	_cleanup_buf_ struct buf out = BUF_INIT(BUF_MAX_TEXT);
 	struct policy_inputs in;
 	const struct policy *p;
-	struct stat before, after;
 	int r = find_project(inv, &in, e);
 
 	(void)ret_status;
 	if (r < 0)
 		return r;
-	if (stat(in.project_file, &before) < 0)
-		return error_set(e, errno, "%s: %s", in.project_file, strerror(errno));
-	in.project_trusted = false;
+	in.trusted = NULL;
 	r = policy_load(inv->arena, &in, &p, e);
 	if (r < 0)
 		return r;
 	show_widening(p, in.project_file, &out);
-	/* what is recorded must be what is shown */
-	if (stat(in.project_file, &after) < 0 || !same_file(&before, &after))
-		return error_set(e, EAGAIN, "%s changed meanwhile: not trusted", in.project_file);
-	r = trust_add(inputs_trust_store(inv->arena, inv->environ_in, in.home), in.project_file, e);
+	r = p->project_lines.n
+		    ? remember(inv, &in, p, e)
+		    : error_set(e, EINVAL, "%s: gone, or a line break in its path: not trusted",
+				in.project_file);
 	if (r < 0)
 		return r;
 	record(p, in.project_file);

@@ -18,8 +18,7 @@ static void tell_sources(const struct policy_inputs *in)
 	if (in->user_file)
 		log_info("user settings: %s", in->user_file);
 	if (in->project_file)
-		log_info("project settings: %s (%s)", in->project_file,
-			 in->project_trusted ? "trusted" : "may only narrow");
+		log_info("project settings: %s", in->project_file);
 	if (in->only_file)
 		log_info("settings: %s", in->only_file);
 	log_debug("directory %s, home %s, profiles in %s", in->cwd, in->home,
@@ -106,7 +105,11 @@ int invocation_policy(const struct invocation *inv, const struct setting_text *e
 		v[in.n_settings++] = *extra;
 		in.settings = v;
 	}
-	return policy_load(inv->arena, &in, ret, e);
+	r = policy_load(inv->arena, &in, ret, e);
+	if (r == 0 && (*ret)->project_lines.n)
+		log_info("project settings: %s",
+			 (*ret)->project_trusted ? "trusted" : "may only narrow");
+	return r;
 }
 
 struct audit *invocation_log(const struct policy *p)

@@ -34,7 +34,7 @@ struct source {
 	const char *name; /* for origins: the file, profile or option */
 	const char *file; /* for error messages */
 	const char *base; /* where relative paths start */
-	const char *trust_dir; /* SOURCE_NARROWING: what `ambit trust` would be told */
+	const char *trust_dir; /* of a project: what `ambit trust` would be told */
 	bool of_managed; /* a profile that the managed file asks for: its locks do not bind it */
 	bool strict; /* breaking a lock is an error, not a note */
 	bool no_escapes; /* in paths, a backslash is a backslash */
@@ -73,6 +73,9 @@ int source_fail(const struct source *s, const struct node *n, const char *key, s
 int source_wrap(const struct source *s, const struct node *n, const char *key, struct error *e);
 void builder_note(struct builder *b, const struct origin *o, const char *fmt, ...)
 	PRINTF_LIKE(3, 4);
+
+/* load.c: is this very text of a project's file trusted? Noted for `ambit trust` in any case. */
+bool builder_trusts(struct builder *b, const char *file, const char *text, size_t len);
 
 /* value.c */
 int value_parse(const struct source *s, const struct setting *row, const struct node *n,

@@ -401,8 +401,7 @@ static int gather_files(struct arena *a, const struct inputs_request *o, char *c
 	r = inputs_project_file(a, cwd.real, claude->top, &in->project_file, e);
 	if (r < 0 || !in->project_file)
 		return r;
-	return trust_check(inputs_trust_store(a, environ_in, in->home), in->project_file,
-			   &in->project_trusted, e);
+	return trust_read(a, inputs_trust_store(a, environ_in, in->home), &in->trusted, e);
 }
 
 /* The first of the variables that is set. */

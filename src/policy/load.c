@@ -18,6 +18,7 @@
 #include "policy/claude.h"
 #include "policy/profile.h"
 #include "policy/srt.h"
+#include "policy/trust.h"
 
 struct file {
 	struct source source;
@@ -47,6 +48,17 @@ const char *port_rule_text(struct arena *a, const struct port_rule *r)
 				       : arena_printf(a, "%u:%u", r->host_port, r->port);
 }
 
+bool builder_trusts(struct builder *b, const char *file, const char *text, size_t len)
+{
+	struct text_rules *lines = &b->p->project_lines;
+	const char *line = trust_line(b->a, file, text, len);
+
+	if (!line)
+		return false;
+	*ARENA_PUSH(b->a, lines->v, lines->n) = (struct text_rule){ .text = line };
+	return trust_holds(b->in->trusted, line);
+}
+
 /* A file that is not there is fine unless it was named with -s. */
 static int read_settings(struct load *l, struct file *f, bool required, struct error *e)
 {
@@ -61,6 +73,8 @@ static int read_settings(struct load *l, struct file *f, bool required, struct e
 				 TREE_TEXT_MAX >> 20);
 	if (r < 0)
 		return error_set(e, -r, "%s: %s", f->source.file, strerror(-r));
+	if (f->source.layer == LAYER_PROJECT)
+		l->b.p->project_trusted = builder_trusts(&l->b, f->source.file, text, len);
 	return tree_parse(l->b.a, f->source.name, text, len, &f->root, e);
 }
 
@@ -89,10 +103,9 @@ static int open_project(struct load *l, struct error *e)
 		return r;
 	dir = path_absolute(l->b.a, in->cwd, path_join(l->b.a, s->name, ".."));
 	s->base = dir;
-	if (!in->project_trusted) {
+	s->trust_dir = dir;
+	if (!l->b.p->project_trusted)
 		s->mode = SOURCE_NARROWING;
-		s->trust_dir = dir;
-	}
 	return 0;
 }
 

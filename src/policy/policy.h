@@ -114,6 +114,9 @@ struct policy {
 	bool weaker_nested;
 	bool claude_settings;
 	struct text_rules profiles;
+	/* the project's own files as they were read, as lines of the trust store */
+	struct text_rules project_lines;
+	bool project_trusted;
 	const char *state_dir; /* canonical; what ambit remembers; NULL = nothing */
 	const char *audit_path; /* as written; NULL = default place */
 	const char *audit_file; /* canonical; NULL = there is to be no log */
@@ -147,7 +150,7 @@ struct policy_inputs {
 	const char *managed_file; /* /etc/ambit/settings.json; NULL = none */
 	const char *user_file; /* $XDG_CONFIG_HOME/ambit/settings.{json,yaml}; NULL = none */
 	const char *project_file; /* found .ambit.json; NULL = none */
-	bool project_trusted;
+	const char *trusted; /* the trust store's text (trust.h); NULL = nothing is trusted */
 	const char *only_file; /* -s FILE: replaces user and project; missing is an error */
 	const char *only_text; /* its content where that is in memory already; else NULL */
 	size_t only_len;

@@ -154,8 +154,9 @@ int profile_request(struct builder *b, struct profiles *ps, const struct source 
 	}
 	if (ps->n >= PROFILES_MAX)
 		return source_fail(s, n, "profiles", e, "more than %d profiles", PROFILES_MAX);
-	*ARENA_PUSH(b->a, ps->v, ps->n) =
-		(struct profile){ .name = name, .file = file, .asked_by = *s };
+	*ARENA_PUSH(b->a, ps->v, ps->n) = (struct profile){
+		.name = name, .file = file, .by_path = is_file_name(name), .asked_by = *s
+	};
 	*ARENA_PUSH(b->a, list->v, list->n) = (struct text_rule){ name, source_origin(s, n) };
 	return 1;
 }
@@ -180,7 +181,7 @@ int profiles_load(struct builder *b, struct profiles *ps, struct error *e)
 	/* the list grows while it is walked */
 	for (size_t i = 0; i < ps->n; i++) {
 		struct profile *p = &ps->v[i];
-		struct source s = p->asked_by;
+		struct source s;
 		_cleanup_free_ char *text = NULL;
 		const struct node *root;
 		size_t len;
@@ -191,7 +192,12 @@ int profiles_load(struct builder *b, struct profiles *ps, struct error *e)
 		r = tree_parse(b->a, p->file, text, len, &root, e);
 		if (r < 0)
 			return r;
+		/* a project is trusted with what it says now: the files that it names belong to it */
+		if (p->by_path && p->asked_by.layer == LAYER_PROJECT &&
+		    !builder_trusts(b, p->file, text, len))
+			p->asked_by.mode = SOURCE_NARROWING;
 		p->root = root;
+		s = p->asked_by;
 		/* its own requests come with the rights of who asked for it */
 		s.name = s.file = p->file;
 		s.base = path_absolute(b->a, "/", path_join(b->a, p->file, ".."));

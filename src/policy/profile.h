@@ -8,6 +8,7 @@ struct profile {
 	const char *name; /* as asked for */
 	const char *file;
 	const struct node *root;
+	bool by_path; /* a file of whoever asks, not one of the user's or ours */
 	struct source asked_by;
 };
 

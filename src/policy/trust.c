@@ -8,8 +8,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -21,28 +19,18 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "base/sha256.h"
-#include "policy/tree.h"
 
 #define STORE_MAX ((size_t)1 << 20)
 
-/* "HASH PATH\n" of the file as it is now */
-static int make_line(const char *settings_file, struct buf *ret, struct error *e)
+const char *trust_line(struct arena *a, const char *file, const char *text, size_t len)
 {
-	_cleanup_free_ char *real = realpath(settings_file, NULL), *text = NULL;
+	_cleanup_free_ char *real = realpath(file, NULL);
 	char hex[SHA256_HEX_LEN + 1];
-	size_t len;
-	int r;
 
-	if (!real)
-		return error_set(e, errno, "%s: %s", settings_file, strerror(errno));
-	if (strchr(real, '\n'))
-		return error_set(e, EINVAL, "%s: a line break in the path", settings_file);
-	r = fd_read_file(AT_FDCWD, real, TREE_TEXT_MAX, &text, &len);
-	if (r < 0)
-		return error_set(e, -r, "%s: %s", real, strerror(-r));
+	if (!real || strchr(real, '\n'))
+		return NULL;
 	sha256_hex(text, len, hex);
-	buf_printf(ret, "%s %s\n", hex, real);
-	return 0;
+	return arena_printf(a, "%s %s", hex, real);
 }
 
 static int check_owner(const char *store, struct error *e)
@@ -85,23 +73,25 @@ static size_t line_len(const char *line)
 	return end ? (size_t)(end - line) + 1 : strlen(line);
 }
 
-int trust_check(const char *store, const char *settings_file, bool *ret, struct error *e)
+int trust_read(struct arena *a, const char *store, const char **ret, struct error *e)
 {
-	_cleanup_buf_ struct buf want = BUF_INIT(PATH_MAX + SHA256_HEX_LEN + 8);
 	_cleanup_free_ char *text = NULL;
 	int r = read_store(store, &text, e);
 
-	*ret = false;
-	if (r < 0 || !*text)
-		return r;
-	r = make_line(settings_file, &want, e);
-	if (r < 0)
-		return r;
-	for (const char *line = text; *line; line += line_len(line)) {
-		if (line_len(line) == want.len && memcmp(line, want.data, want.len) == 0)
-			*ret = true;
+	if (r == 0)
+		*ret = arena_strdup(a, text);
+	return r;
+}
+
+bool trust_holds(const char *list, const char *line)
+{
+	size_t n = strlen(line);
+
+	for (; list && *list; list += line_len(list)) {
+		if (line_len(list) == n + 1 && memcmp(list, line, n) == 0 && list[n] == '\n')
+			return true;
 	}
-	return 0;
+	return false;
 }
 
 static int make_directories(const char *file, struct error *e)
@@ -118,22 +108,34 @@ static int make_directories(const char *file, struct error *e)
 	return 0;
 }
 
-/* The store without the entry of this path, then the new line. */
-static void replace_line(const char *text, const struct buf *line, struct buf *out)
+/* Does a line of the store, n bytes with its end, speak of the same path as one of these? */
+static bool is_replaced(const char *entry, size_t n, const char *const *lines, size_t n_lines)
 {
-	const char *path = line->data + SHA256_HEX_LEN;
-	size_t path_len = line->len - SHA256_HEX_LEN;
+	for (size_t i = 0; i < n_lines; i++) {
+		const char *path = lines[i] + SHA256_HEX_LEN;
+		size_t len = strlen(path);
 
-	for (; *text; text += line_len(text)) {
-		size_t n = line_len(text);
-
-		if (text[n - 1] != '\n' || n <= SHA256_HEX_LEN)
-			continue; /* cut short: not an entry */
-		if (n != SHA256_HEX_LEN + path_len ||
-		    memcmp(text + SHA256_HEX_LEN, path, path_len) != 0)
-			buf_append(out, text, n);
+		if (n == SHA256_HEX_LEN + len + 1 && memcmp(entry + SHA256_HEX_LEN, path, len) == 0)
+			return true;
 	}
-	buf_append(out, line->data, line->len);
+	return false;
+}
+
+/* The store without the entries of these paths, then the new lines. */
+static void replace_lines(const char *text, const char *const *lines, size_t n, struct buf *out)
+{
+	for (; *text; text += line_len(text)) {
+		size_t len = line_len(text);
+
+		if (text[len - 1] != '\n' || len <= SHA256_HEX_LEN)
+			continue; /* cut short: not an entry */
+		if (!is_replaced(text, len, lines, n))
+			buf_append(out, text, len);
+	}
+	for (size_t i = 0; i < n; i++) {
+		buf_puts(out, lines[i]);
+		buf_putc(out, '\n');
+	}
 }
 
 static int write_store(const char *store, const struct buf *content, struct error *e)
@@ -143,17 +145,14 @@ static int write_store(const char *store, const struct buf *content, struct erro
 	return r < 0 ? error_set(e, -r, "%s: %s", store, strerror(-r)) : 0;
 }
 
-int trust_add(const char *store, const char *settings_file, struct error *e)
+int trust_add(const char *store, const char *const *lines, size_t n, struct error *e)
 {
-	_cleanup_buf_ struct buf line = BUF_INIT(PATH_MAX + SHA256_HEX_LEN + 8);
 	_cleanup_buf_ struct buf out = BUF_INIT(STORE_MAX);
 	_cleanup_arena_ struct arena *a = arena_new();
 	_cleanup_free_ char *text = NULL;
 	_cleanup_fd_ int dir = -1;
-	int r = make_line(settings_file, &line, e);
+	int r = make_directories(store, e);
 
-	if (r >= 0)
-		r = make_directories(store, e);
 	if (r < 0)
 		return r;
 	/* two at a time must not lose each other's line */
@@ -164,7 +163,7 @@ int trust_add(const char *store, const char *settings_file, struct error *e)
 	r = read_store(store, &text, e);
 	if (r < 0)
 		return r;
-	replace_line(text, &line, &out);
+	replace_lines(text, lines, n, &out);
 	if (out.overflow)
 		return error_set(e, EFBIG, "%s: too large", store);
 	return write_store(store, &out, e);

@@ -3,6 +3,7 @@
 import json
 import os
 import subprocess
+import threading
 
 import pytest
 
@@ -152,6 +153,52 @@ def test_trust_belongs_to_the_place(plain):
     assert not can_write(plain, "../out/x", cwd=plain.home / "copy")
     os.symlink("ws", plain.home / "same")
     assert can_write(plain, "../out/x", cwd=plain.home / "same")
+
+
+def test_trust_covers_the_files_that_are_named(box):
+    """A profile file that a trusted project names could otherwise be changed from inside."""
+    box.mkdir("out")
+    box.write("ws/conf/p.yaml", "{}")
+    project(box, json.dumps({"profiles": ["conf/p.yaml"]}))
+    box.ambit("trust").ok()
+    box.sh("echo 'filesystem: {allowWrite: [../out]}' >conf/p.yaml").ok()
+    assert not can_write(box, "../out/x")
+    assert "ambit trust" in box.run("true").ok().err
+    shown = box.ambit("trust").ok()
+    assert "conf/p.yaml" in shown.out and "filesystem.allowWrite" in shown.out
+    assert can_write(box, "../out/x"), "the control: trusted as it is now"
+
+
+def test_settings_are_read_once(plain):
+    """Whoever can change the file while it is read must not have one text judged and another used."""
+    plain.mkdir("out")
+    file = plain.ws / "conf.json"
+    plain.write("ws/conf.json", sets("trusted"))
+    (plain.ws / ".ambit.json").symlink_to("conf.json")
+    plain.ambit("trust").ok()
+    file.unlink()
+    second = plain.ws / "second"
+    for fifo in (file, second):
+        os.mkfifo(fifo)
+        os.chmod(fifo, 0o644)
+    used = []
+
+    def serve(fifo, text, then):
+        with open(fifo, "w", encoding="utf-8") as f:  # waits for the reader
+            then()
+            used.append(text)
+            f.write(text)
+
+    servers = [threading.Thread(target=serve, args=a) for a in (
+        (second, WIDE, lambda: None), (file, sets("trusted"), lambda: second.rename(file)))]
+    for s in servers:
+        s.start()
+    try:
+        assert not can_write(plain, "../out/x") and used == [sets("trusted")]
+    finally:
+        with open(os.open(file, os.O_RDONLY | os.O_NONBLOCK), "rb"):
+            for s in servers:
+                s.join(5)
 
 
 def test_trust_cannot_be_given_from_inside(box):

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <errno.h>
+#include <fcntl.h>
 #include <ftw.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,6 +20,7 @@
 #include "base/fd.h"
 #include "base/text.h"
 #include "policy/policy.h"
+#include "policy/trust.h"
 
 #define SETTINGS_MAX 8
 
@@ -108,6 +110,19 @@ static inline void fixture_managed(struct fixture *f, const char *text)
 static inline void fixture_project(struct fixture *f, const char *text)
 {
 	f->in.project_file = fixture_write(f, "home/proj/.ambit.yaml", text);
+}
+
+/* Trust this file as it is; relative to the fixture's directory. */
+static inline void fixture_trust(struct fixture *f, const char *rel)
+{
+	const char *file = arena_printf(f->a, "%s/%s", f->dir, rel), *line;
+	_cleanup_free_ char *text = NULL;
+	size_t len;
+
+	assert_int_equal(fd_read_file(AT_FDCWD, file, 1 << 20, &text, &len), 0);
+	line = trust_line(f->a, file, text, len);
+	assert_non_null(line);
+	f->in.trusted = arena_printf(f->a, "%s%s\n", f->in.trusted ? f->in.trusted : "", line);
 }
 
 static inline void fixture_only(struct fixture *f, const char *text)

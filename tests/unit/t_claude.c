@@ -69,7 +69,7 @@ static void test_who_may_ask(void **state)
 	fixture_load(f);
 	assert_int_equal(f->p->network.allowed.n, 0);
 	assert_one_note(f, "claudeSettings would widen");
-	f->in.project_trusted = true;
+	fixture_trust(f, "home/proj/.ambit.yaml");
 	fixture_load(f);
 	assert_true(allows(f, "a.example"));
 	fixture_managed(f, "claudeSettings: false\n");
@@ -192,7 +192,8 @@ static void test_project_narrows(void **state)
 	fixture_write(f, "home/proj/.claude/settings.local.json",
 		      "{\"sandbox\":{\"network\":{\"allowedDomains\":[\"evil3.example\"]},"
 		      "\"filesystem\":{\"denyWrite\":[\"fixed\"]}}}");
-	f->in.project_trusted = true;
+	fixture_project(f, "{}");
+	fixture_trust(f, "home/proj/.ambit.yaml");
 	fixture_load(f);
 	assert_int_equal(f->p->network.allowed.n, 1);
 	assert_int_equal(f->p->network.denied.n, 1);

@@ -263,7 +263,7 @@ static void test_trusted_project_can_widen(void **state)
 
 	fixture_user(f, "limits: {memory: 1g}");
 	fixture_project(f, widening);
-	f->in.project_trusted = true;
+	fixture_trust(f, "home/proj/.ambit.yaml");
 	fixture_load(f);
 	assert_int_equal(f->p->notes.n, 0);
 	assert_int_equal(f->p->network.mode, NETWORK_HOST);
@@ -271,6 +271,32 @@ static void test_trusted_project_can_widen(void **state)
 	assert_writable(f, "home/x");
 	assert_int_equal(f->p->limits.memory, 0);
 	assert_false(f->p->enabled);
+}
+
+/* The files that a trusted project names are part of what was trusted; by name they are not its own. */
+static void test_profiles_of_trusted_project(void **state)
+{
+	struct fixture *f = *state;
+
+	fixture_mkdir(f, "home/proj/conf");
+	fixture_write(f, "home/proj/conf/a.yaml", "profiles: [./b.yaml]\n");
+	fixture_write(f, "home/proj/conf/b.yaml",
+		      "filesystem: {allowWrite: [~/x], denyRead: [~/hidden]}\n");
+	fixture_mkdir(f, "home/x");
+	fixture_project(f, "profiles: [conf/a.yaml]\n");
+	fixture_trust(f, "home/proj/.ambit.yaml");
+	fixture_trust(f, "home/proj/conf/a.yaml");
+	fixture_load(f);
+	assert_true(f->p->project_trusted);
+	assert_unwritable(f, "home/x/y");
+	assert_hidden(f, "home/hidden");
+	assert_int_equal(f->p->project_lines.n, 3);
+	fixture_trust(f, "home/proj/conf/b.yaml");
+	fixture_load(f);
+	assert_writable(f, "home/x/y");
+	fixture_write(f, "home/proj/conf/a.yaml", "profiles: [./b.yaml] # changed\n");
+	fixture_load(f);
+	assert_unwritable(f, "home/x/y");
 }
 
 /* What ambit remembers is hidden from everybody inside, whatever the rules say. */
@@ -590,6 +616,7 @@ int main(void)
 		policy_test(test_managed_protection),
 		policy_test(test_untrusted_project_cannot_widen),
 		policy_test(test_trusted_project_can_widen),
+		policy_test(test_profiles_of_trusted_project),
 		policy_test(test_own_places),
 		policy_test(test_own_places_refused),
 		policy_test(test_untrusted_project_may_narrow),

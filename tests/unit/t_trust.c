@@ -2,13 +2,30 @@
 #include "policy/trust.h"
 #include "policy_fixture.h"
 
+static const char *line_of(struct fixture *f, const char *file)
+{
+	_cleanup_free_ char *text = NULL;
+	const char *line;
+	size_t len;
+
+	assert_int_equal(fd_read_file(AT_FDCWD, file, 4096, &text, &len), 0);
+	line = trust_line(f->a, file, text, len);
+	assert_non_null(line);
+	return line;
+}
+
 static bool trusted(struct fixture *f, const char *store, const char *file)
 {
-	bool yes = true;
+	const char *list;
 
-	if (trust_check(store, file, &yes, &f->e) < 0)
-		fail_msg("trust_check: %s", f->e.text);
-	return yes;
+	if (trust_read(f->a, store, &list, &f->e) < 0)
+		fail_msg("trust_read: %s", f->e.text);
+	return trust_holds(list, line_of(f, file));
+}
+
+static int add(struct fixture *f, const char *store, const char *file)
+{
+	return trust_add(store, (const char *[]){ line_of(f, file) }, 1, &f->e);
 }
 
 static void test_trust(void **state)
@@ -20,11 +37,11 @@ static void test_trust(void **state)
 	struct stat st;
 
 	assert_false(trusted(f, store, a));
-	assert_int_equal(trust_add(store, a, &f->e), 0);
+	assert_int_equal(add(f, store, a), 0);
 	assert_true(trusted(f, store, a));
 	/* the same content elsewhere is another file */
 	assert_false(trusted(f, store, b));
-	assert_int_equal(trust_add(store, b, &f->e), 0);
+	assert_int_equal(add(f, store, b), 0);
 	assert_true(trusted(f, store, a));
 	assert_true(trusted(f, store, b));
 	assert_int_equal(stat(store, &st), 0);
@@ -40,10 +57,10 @@ static void test_changed_file(void **state)
 	const char *file = fixture_write(f, "home/a.json", "{}");
 	_cleanup_free_ char *text = NULL;
 
-	assert_int_equal(trust_add(store, file, &f->e), 0);
+	assert_int_equal(add(f, store, file), 0);
 	fixture_write(f, "home/a.json", "{ }");
 	assert_false(trusted(f, store, file));
-	assert_int_equal(trust_add(store, file, &f->e), 0);
+	assert_int_equal(add(f, store, file), 0);
 	assert_true(trusted(f, store, file));
 	/* and the content of before is not trusted any more */
 	fixture_write(f, "home/a.json", "{}");
@@ -61,7 +78,7 @@ static void test_canonical(void **state)
 	const char *link = arena_printf(f->a, "%s/link.json", f->dir);
 
 	assert_int_equal(symlink("home/a.json", link), 0);
-	assert_int_equal(trust_add(store, link, &f->e), 0);
+	assert_int_equal(add(f, store, link), 0);
 	assert_true(trusted(f, store, file));
 }
 
@@ -70,16 +87,15 @@ static void test_store_of_others(void **state)
 	struct fixture *f = *state;
 	const char *store = arena_printf(f->a, "%s/trust", f->dir);
 	const char *file = fixture_write(f, "home/a.json", "{}");
-	bool yes;
+	const char *list;
 
-	assert_int_equal(trust_add(store, file, &f->e), 0);
+	assert_int_equal(add(f, store, file), 0);
 	assert_int_equal(chmod(store, 0666), 0);
-	assert_int_equal(trust_check(store, file, &yes, &f->e), -EPERM);
-	assert_false(yes);
-	assert_int_equal(trust_add(store, file, &f->e), -EPERM);
+	assert_int_equal(trust_read(f->a, store, &list, &f->e), -EPERM);
+	assert_int_equal(add(f, store, file), -EPERM);
 	assert_int_equal(unlink(store), 0);
 	assert_int_equal(symlink("elsewhere", store), 0);
-	assert_int_equal(trust_check(store, file, &yes, &f->e), -EPERM);
+	assert_int_equal(trust_read(f->a, store, &list, &f->e), -EPERM);
 }
 
 static void test_odd_store(void **state)
@@ -98,9 +114,9 @@ static void test_odd_store(void **state)
 	assert_false(trusted(f, store, file));
 	fixture_write(f, "trust", arena_printf(f->a, "\n\nx\n%sn", cut));
 	assert_false(trusted(f, store, file));
-	assert_int_equal(trust_add(store, file, &f->e), 0);
+	assert_int_equal(add(f, store, file), 0);
 	assert_true(trusted(f, store, file));
-	assert_int_equal(trust_add(store, "/nonexistent/x", &f->e), -ENOENT);
+	assert_null(trust_line(f->a, "/nonexistent/x", "", 0));
 }
 
 int main(void)
