@@ -219,10 +219,20 @@ static int host_list(const struct view *v, struct arena *a, const char *path,
 	return n > INT_MAX ? -EOVERFLOW : (int)n;
 }
 
+static char *host_target(const struct view *v, struct arena *a, const char *path)
+{
+	char text[PATH_MAX];
+	ssize_t n = readlink(path, text, sizeof(text));
+
+	(void)v;
+	return n < 0 ? NULL : arena_strndup(a, text, (size_t)n);
+}
+
 const struct view path_host_view = {
 	.look = host_look,
 	.kind = host_kind,
 	.read = host_read,
 	.list = host_list,
 	.peek = path_host_peek,
+	.target = host_target,
 };

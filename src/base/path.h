@@ -63,6 +63,8 @@ struct view {
 	 */
 	int (*peek)(const struct view *v, struct arena *a, const char *path,
 		    const char *const **ret);
+	/* What the symbolic link at exactly this path says; NULL when it is none. */
+	char *(*target)(const struct view *v, struct arena *a, const char *path);
 	void *ctx;
 };
 

@@ -74,7 +74,7 @@ static void take_network(struct policy *p)
 	n->mode = NETWORK_NONE;
 	n->allowed = (struct host_rules){ 0 };
 	n->host_ports = n->publish = (struct port_rules){ 0 };
-	n->unix_sockets = (struct text_rules){ 0 };
+	n->unix_sockets = n->unix_links = (struct text_rules){ 0 };
 	n->allow_all_unix_sockets = false;
 }
 

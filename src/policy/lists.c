@@ -174,8 +174,9 @@ static int add_socket(struct builder *b, const struct source *s, size_t row, con
 {
 	const char *key = settings_table[row].key;
 	struct text_rules *list = field(b, row);
+	struct text_rules *links = &b->p->network.unix_links;
 	struct text_rule entry = { .origin = source_origin(s, n) };
-	const char *text;
+	const char *text, *path = NULL;
 	int r = node_string(s, key, n, &text, e);
 
 	if (r < 0)
@@ -183,13 +184,15 @@ static int add_socket(struct builder *b, const struct source *s, size_t row, con
 	if (*text == '@') {
 		entry.text = text;
 	} else {
-		if (rule_expand(b, s, text, &entry.text, e) < 0)
+		if (rule_expand(b, s, text, &path, e) < 0)
 			return source_wrap(s, n, key, e);
-		entry.text = rule_resolve(b, entry.text, &(bool){ false });
+		entry.text = rule_resolve(b, path, &(bool){ false });
 	}
 	r = merge_admit(b, s, row, n, false, e);
 	if (r <= 0)
 		return r;
+	if (path && strcmp(path, entry.text) != 0)
+		*ARENA_PUSH(b->a, links->v, links->n) = (struct text_rule){ path, entry.origin };
 	*ARENA_PUSH(b->a, list->v, list->n) = entry;
 	return 1;
 }

@@ -51,6 +51,7 @@ struct policy_network {
 	struct env_settings denied_reasons; /* as written; policy_load() copies them to `denied` */
 	struct text_rules denied_resolved; /* deniedResolvedAddresses */
 	struct text_rules unix_sockets; /* absolute paths */
+	struct text_rules unix_links; /* those that lead through links, as they were before */
 	bool allow_all_unix_sockets;
 	bool allow_local_binding;
 	bool allow_private_addresses;

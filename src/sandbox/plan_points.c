@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "policy/match_path.h"
 
+#define LINKS_MAX 40 /* as the kernel follows */
 #define GLOB_VISIT_MAX 50000 /* directory entries looked at while expanding patterns */
 
 static const char *rule_key(const struct path_rule *r)
@@ -174,9 +175,90 @@ static const char *plain_nsswitch(struct compiler *c)
 	return arena_strdup(c->a, buf_str(&b));
 }
 
-/* Unix sockets that may be connected to are seen even where the rest is hidden. */
-static void add_sockets(struct compiler *c)
+static int refuse_link(struct compiler *c, const char *what, const char *real, const char *around)
 {
+	return error_set(c->e, EXDEV,
+			 "%s: leads to %s through a symbolic link in the writable "
+			 "directory %s, where the command could have made it: name "
+			 "%s itself",
+			 what, real, around, real);
+}
+
+/* The writable directory that dir lies in and that does not hold `real`, or NULL. */
+static const char *writable_around(const struct compiler *c, const struct path_rule *self,
+				   const char *dir, const char *real)
+{
+	for (size_t i = 0; i < c->p->fs.rules.n; i++) {
+		const struct path_rule *o = &c->p->fs.rules.v[i];
+
+		if (o != self && !o->glob && o->access == ACCESS_WRITE &&
+		    o->verdict == VERDICT_ALLOW && path_within(dir, o->real) &&
+		    !path_within(real, o->real))
+			return o->real;
+	}
+	return NULL;
+}
+
+/*
+ * What is opened must not be reached through a link that lies in a writable directory: an
+ * earlier run may have made it, and so have chosen what is opened now. The path is followed as
+ * the kernel does, since one link may lead to the next. self: the rule it belongs to, or NULL.
+ */
+static const char *find_planted_link(struct compiler *c, const struct path_rule *self,
+				     const char *path, const char *real)
+{
+	const char *at = "/", *rest = path;
+
+	for (unsigned links = 0; links < LINKS_MAX && *rest;) {
+		size_t n = strcspn(rest, "/");
+		char *name = arena_strndup(c->a, rest, n), *next = path_join(c->a, at, name);
+		const char *around, *text;
+
+		rest += n + (rest[n] == '/');
+		if (!*name || strcmp(name, ".") == 0)
+			continue;
+		if (strcmp(name, "..") == 0 || c->view->kind(c->view, next) != FILE_LINK) {
+			at = path_absolute(c->a, "/", next);
+			continue;
+		}
+		around = writable_around(c, self, at, real);
+		text = c->view->target(c->view, c->a, next);
+		if (around || !text)
+			return around;
+		links++;
+		if (*text == '/')
+			at = "/";
+		rest = arena_printf(c->a, "%s/%s", text, rest);
+	}
+	return NULL;
+}
+
+static int check_links(struct compiler *c, const struct path_rule *r)
+{
+	const char *around =
+		strcmp(r->path, r->real) == 0 ? NULL : find_planted_link(c, r, r->path, r->real);
+
+	return around ? refuse_link(c, plan_rule_text(c, r), r->real, around) : 0;
+}
+
+/* Unix sockets that may be connected to are seen even where the rest is hidden. */
+static int add_sockets(struct compiler *c)
+{
+	const struct text_rules *links = &c->p->network.unix_links;
+
+	for (size_t i = 0; i < links->n; i++) {
+		const struct text_rule *l = &links->v[i];
+		struct view_entry at;
+		const char *around;
+
+		c->view->look(c->view, c->a, l->text, &at);
+		around = find_planted_link(c, NULL, l->text, at.real);
+		if (around)
+			return refuse_link(c,
+					   arena_printf(c->a, "allowUnixSockets %s (%s)", l->text,
+							origin_text(c->a, &l->origin)),
+					   at.real, around);
+	}
 	for (size_t i = 0; i < c->p->network.unix_sockets.n; i++) {
 		struct view_entry at;
 		struct point *pt;
@@ -189,6 +271,7 @@ static void add_sockets(struct compiler *c)
 		pt->shown = pt->socket = true;
 		pt->why = "allowUnixSockets";
 	}
+	return 0;
 }
 
 /* /etc/hosts with the lines about this machine only: the proxy looks up the others, by name. */
@@ -287,39 +370,6 @@ static int add_root_entries(struct compiler *c, const struct path_rule *r)
 		pt = add_point(c, path);
 		c->view->look(c->view, c->a, path, &pt->at);
 		pt->rule = r;
-	}
-	return 0;
-}
-
-/*
- * An allow rule must not go through a link that lies in a writable directory: an
- * earlier run may have made it, and so have chosen what is opened now.
- */
-static int check_links(struct compiler *c, const struct path_rule *r)
-{
-	for (const char *s = r->path; strcmp(r->path, r->real) != 0 && *s; s++) {
-		size_t len = (size_t)(s - r->path) + 1 + strcspn(s + 1, "/");
-		char *part = arena_strndup(c->a, r->path, len), *slash;
-		struct view_entry dir;
-
-		if (*s != '/' || c->view->kind(c->view, part) != FILE_LINK)
-			continue;
-		slash = strrchr(part, '/');
-		*(slash == part ? slash + 1 : slash) = '\0';
-		c->view->look(c->view, c->a, part, &dir);
-		for (size_t i = 0; i < c->p->fs.rules.n; i++) {
-			const struct path_rule *o = &c->p->fs.rules.v[i];
-
-			if (o == r || o->glob || o->access != ACCESS_WRITE ||
-			    o->verdict != VERDICT_ALLOW || !path_within(dir.real, o->real) ||
-			    path_within(r->real, o->real))
-				continue;
-			return error_set(c->e, EXDEV,
-					 "%s: leads to %s through a symbolic link in the writable "
-					 "directory %s, where the command could have made it: name "
-					 "%s itself",
-					 plan_rule_text(c, r), r->real, o->real, r->real);
-		}
 	}
 	return 0;
 }
@@ -525,15 +575,18 @@ static void merge_points(struct compiler *c)
 
 int plan_gather_points(struct compiler *c)
 {
+	int r;
+
 	add_places(c);
 	add_resolver(c);
 	/* without mounts they are made in the private directory */
 	for (size_t i = 0; i < c->facts->n_files && !c->plan->bare; i++)
 		add_text(c, c->facts->files[i].path, c->facts->files[i].text, "given file");
-	add_sockets(c);
+	r = add_sockets(c);
+	if (r < 0)
+		return r;
 	for (size_t i = 0; i < c->p->fs.rules.n; i++) {
-		int r = add_rule(c, &c->p->fs.rules.v[i]);
-
+		r = add_rule(c, &c->p->fs.rules.v[i]);
 		if (r < 0)
 			return r;
 	}

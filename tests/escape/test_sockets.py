@@ -3,6 +3,7 @@
 import contextlib
 import socket
 import threading
+import time
 
 import pytest
 
@@ -50,3 +51,23 @@ def test_dial_race(box, probe, what):
             if b"EVIL" in heard:
                 return
     pytest.fail("the control run failed")
+
+
+TALK = "import socket, sys; s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); s.send(b'EVIL')"
+
+
+def test_planted_link_to_a_socket(box):
+    """A rule names a socket in the project; an earlier run put a link to another one in its place."""
+    path = box.home / "agent.sock"
+    talk = ["/usr/bin/python3", "-c", TALK]
+    with listener(path) as heard:
+        box.run("ln", "-s", "../agent.sock", "app.sock").ok()
+        for to in (path, "app.sock"):
+            box.run(*talk, to, options=["--allow-unix", "app.sock"])
+        time.sleep(0.2)
+        assert heard == []
+        box.run(*talk, path, options=["--allow-unix", path]).ok()
+        deadline = time.monotonic() + 10
+        while not heard and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert heard == [b"EVIL"], "the control run failed"

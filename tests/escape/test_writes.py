@@ -561,6 +561,21 @@ def test_planted_link_in_an_allow_write(box):
         assert not (box.home / "new").exists(), f"made by ambit itself, through the link: {r}"
 
 
+def test_planted_link_behind_a_link(box):
+    """The same where the rule names a link of the user's own that leads to the planted one."""
+    box.mkdir("ws/build")
+    target = box.mkdir("private")
+    (box.home / "short").symlink_to("ws/build")
+    plant = 'echo evil > "$HOME/private/planted"; :'
+    options = ["--allow-write", "~/short"]
+    box.run("/bin/sh", "-c", "echo good > build/x", options=options).ok()
+    box.run("/bin/sh", "-c", 'rm -r build && ln -s ../private build').ok()
+    r = box.run("/bin/sh", "-c", plant, options=options)
+    assert not (target / "planted").exists(), r
+    box.host("/bin/sh", "-c", plant).ok()
+    assert (target / "planted").exists(), "the control run failed"
+
+
 ESCAPES = "\x1b]0;title\x07\x1b[2J\r\n-rf"
 
 

@@ -176,6 +176,13 @@ static char *tree_read(const struct view *v, struct arena *a, const char *path)
 	return NULL;
 }
 
+static char *tree_target(const struct view *v, struct arena *a, const char *path)
+{
+	const struct entry *at = tree_find(v->ctx, path);
+
+	return at && at->target ? arena_strdup(a, at->target) : NULL;
+}
+
 static int tree_list(const struct view *v, struct arena *a, const char *path,
 		     const char *const **ret)
 {
@@ -522,7 +529,9 @@ static void compile_case(struct arena *a, const char *name, struct compiled *ret
 						  NULL };
 	struct plan_facts facts = { .environ_in = (char *const *)(uintptr_t)environ_in };
 	struct tree *t = &ret->tree;
-	const struct view view = { tree_look, tree_kind, tree_read, tree_list, NULL, t };
+	const struct view view = {
+		tree_look, tree_kind, tree_read, tree_list, NULL, tree_target, t
+	};
 	struct policy_inputs in = { .only_file = "/etc/settings.yaml", .view = &view };
 	struct error e = { 0 };
 

@@ -7,7 +7,6 @@
  * running kernel does not know are left out, newest first.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -37,12 +36,17 @@ uint64_t native_write_rights(int abi)
 
 static int allow_below(int ruleset, const char *path, uint64_t rights, struct error *e)
 {
-	_cleanup_fd_ int fd = open(path, O_PATH | O_CLOEXEC);
+	/* no link: another sandbox in the same directory may have put one here meanwhile */
+	_cleanup_fd_ int fd = sys_open_direct(path);
 	struct stat st;
 	int r;
 
 	if (fd < 0 || fstat(fd, &st) < 0)
-		return error_set(e, errno, "cannot open %s: %s", path, strerror(errno));
+		return error_set(e, fd < 0 ? -fd : errno, "cannot open %s: %s", path,
+				 strerror(fd < 0 ? -fd : errno));
+	if (S_ISLNK(st.st_mode))
+		return error_set(e, ESTALE, "%s was replaced while the sandbox was being set up",
+				 path);
 	if (!S_ISDIR(st.st_mode))
 		rights &= WRITE_FILE_ONLY;
 	r = sys_landlock_add_path(ruleset, fd, rights);
