@@ -192,8 +192,14 @@ static int collect_profiles(struct load *l, struct error *e)
 	const struct file *const files[] = { &l->managed, &l->user, &l->only };
 	int r = 0;
 
-	for (size_t i = 0; r >= 0 && i < ARRAY_LEN(files); i++)
-		r = profiles_of_tree(&l->b, &l->profiles, &files[i]->source, files[i]->root, e);
+	for (size_t i = 0; r >= 0 && i < ARRAY_LEN(files); i++) {
+		struct source s = files[i]->source;
+
+		/* not from the working directory: its files are the project's */
+		if (files[i]->root && files[i] != &l->only)
+			s.base = path_absolute(l->b.a, "/", path_join(l->b.a, s.file, ".."));
+		r = profiles_of_tree(&l->b, &l->profiles, &s, files[i]->root, e);
+	}
 	for (size_t i = 0; r >= 0 && i < in->n_settings; i++) {
 		struct source s = source_of_setting(l, &in->settings[i]);
 		struct node n = { .kind = NODE_TEXT, .text = in->settings[i].value };

@@ -43,11 +43,14 @@ static const char *profile_place(const struct policy_inputs *in, size_t n)
 	return n == user ? in->profile_dir : NULL;
 }
 
-static const char *find_by_name(const struct builder *b, const char *name)
+/* What the managed file asks for is ours: the user's of that name would go beyond its locks. */
+static const char *find_by_name(const struct builder *b, const struct source *s, const char *name)
 {
 	const char *dir;
 
 	for (size_t i = 0; (dir = profile_place(b->in, i)); i++) {
+		if (s->layer == LAYER_MANAGED && dir != b->in->profile_dir)
+			continue;
 		for (size_t x = 0; x < ARRAY_LEN(extensions); x++) {
 			const char *file = arena_printf(b->a, "%s/%s%s", dir, name, extensions[x]);
 
@@ -140,23 +143,24 @@ int profile_request(struct builder *b, struct profiles *ps, const struct source 
 		if (rule_expand(b, s, name, &file, e) < 0)
 			return source_wrap(s, n, "profiles", e);
 	} else if (name_ok(name)) {
-		file = find_by_name(b, name);
+		file = find_by_name(b, s, name);
 	}
 	if (!file)
 		return unknown_profile(b, s, n, e);
 	for (size_t i = 0; i < ps->n; i++) {
 		if (strcmp(ps->v[i].file, file) == 0) {
 			/* what a file asks for too is still what the option asks for */
-			if (s->layer == LAYER_OPTION)
-				ps->v[i].asked_by = *s;
+			ps->v[i].by_option |= s->layer == LAYER_OPTION;
 			return 0;
 		}
 	}
 	if (ps->n >= PROFILES_MAX)
 		return source_fail(s, n, "profiles", e, "more than %d profiles", PROFILES_MAX);
-	*ARENA_PUSH(b->a, ps->v, ps->n) = (struct profile){
-		.name = name, .file = file, .by_path = is_file_name(name), .asked_by = *s
-	};
+	*ARENA_PUSH(b->a, ps->v, ps->n) = (struct profile){ .name = name,
+							    .file = file,
+							    .by_path = is_file_name(name),
+							    .asked_by = *s,
+							    .by_option = s->layer == LAYER_OPTION };
 	*ARENA_PUSH(b->a, list->v, list->n) = (struct text_rule){ name, source_origin(s, n) };
 	return 1;
 }
@@ -218,7 +222,7 @@ static bool belongs_to(const struct profile *p, enum profiles_part part)
 	case PROFILES_OF_UNTRUSTED:
 		return untrusted;
 	case PROFILES_OF_OPTIONS:
-		return p->asked_by.layer == LAYER_OPTION;
+		return p->by_option;
 	}
 	return false;
 }

@@ -9,7 +9,8 @@ struct profile {
 	const char *file;
 	const struct node *root;
 	bool by_path; /* a file of whoever asks, not one of the user's or ours */
-	struct source asked_by;
+	struct source asked_by; /* the most trusted of them */
+	bool by_option; /* among others */
 };
 
 struct profiles {

@@ -167,6 +167,42 @@ static void test_locked_profiles(void **state)
 			 "@/managed.yaml:1");
 }
 
+/* Nobody takes a profile away from the managed file, neither by asking too nor by another of its name. */
+static void test_managed_profiles(void **state)
+{
+	struct fixture *f = *state;
+	const char *const own[] = { fixture_mkdir(f, "own"), NULL };
+
+	f->in.profile_dir = fixture_mkdir(f, "shipped");
+	f->in.profile_dirs_user = own;
+	fixture_write(f, "shipped/corp.yaml", "filesystem: {denyRead: [~/hidden]}\n");
+	fixture_managed(f, "locked: [filesystem.denyRead, filesystem.allowWrite]\n"
+			   "profiles: [corp]\n");
+	fixture_load(f);
+	assert_hidden(f, "home/hidden");
+	fixture_option(f, "profiles", "corp");
+	fixture_load(f);
+	assert_hidden(f, "home/hidden");
+	f->in.n_settings = 0;
+	fixture_write(f, "own/corp.yaml", "filesystem: {allowWrite: [~]}\n");
+	fixture_load(f);
+	assert_hidden(f, "home/hidden");
+	assert_unwritable(f, "home/x");
+}
+
+/* A file named without its directory lies beside the settings, not in the project. */
+static void test_profile_beside_the_settings(void **state)
+{
+	struct fixture *f = *state;
+
+	fixture_write(f, "home/proj/mine.yaml", "filesystem: {allowWrite: [~]}\n");
+	fixture_write(f, "mine.yaml", "filesystem: {denyRead: [~/hidden]}\n");
+	fixture_user(f, "profiles: [mine.yaml]\n");
+	fixture_load(f);
+	assert_hidden(f, "home/hidden");
+	assert_unwritable(f, "home/x");
+}
+
 static void test_managed_protection(void **state)
 {
 	struct fixture *f = *state;
@@ -614,6 +650,8 @@ int main(void)
 		policy_test(test_locked_keys),
 		policy_test(test_locked_profiles),
 		policy_test(test_managed_protection),
+		policy_test(test_managed_profiles),
+		policy_test(test_profile_beside_the_settings),
 		policy_test(test_untrusted_project_cannot_widen),
 		policy_test(test_trusted_project_can_widen),
 		policy_test(test_profiles_of_trusted_project),
