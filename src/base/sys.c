@@ -9,6 +9,7 @@
 #include <linux/keyctl.h>
 #include <linux/seccomp.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/inotify.h>
 #include <sys/mman.h>
@@ -17,6 +18,8 @@
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "base/fd.h"
 
 #ifndef SYS_open_tree
 #define SYS_open_tree 428
@@ -224,10 +227,33 @@ int sys_program(char *ret, size_t size)
 	return 0;
 }
 
+/* A script that names no interpreter: the shell's, which not every C library sees to. */
+static void exec_by_shell(const char *file, char *const *argv, char *const *env)
+{
+	_cleanup_free_ const char **words = NULL;
+	size_t n = 0;
+
+	while (argv[n])
+		n++;
+	words = calloc(n + 2, sizeof(*words));
+	if (!words)
+		return;
+	words[0] = "/bin/sh";
+	words[1] = file;
+	for (size_t i = 1; i < n; i++)
+		words[i + 1] = argv[i];
+	(void)execve("/bin/sh", (char *const *)(uintptr_t)words, env);
+}
+
 int sys_execvpe(const char *file, char *const *argv, char *const *env)
 {
+	int r;
+
 	(void)execvpe(file, argv, env);
-	return -errno;
+	r = -errno;
+	if (r == -ENOEXEC && strchr(file, '/'))
+		exec_by_shell(file, argv, env);
+	return r;
 }
 
 int sys_watch_directory(int dir)

@@ -719,6 +719,13 @@ def test_no_sandbox_is_loud(plain, args, env):
     assert r.code == 125 and not (plain.home / "canary").exists(), str(r)
 
 
+@pytest.mark.parametrize("options", [[], ["--backend", "none"]])
+def test_script_without_interpreter(plain, options):
+    """As every shell does, and the C library of a program that is linked with glibc."""
+    plain.write("ws/tool", "echo ran $1\n", 0o755)
+    assert plain.run("./tool", "here", options=options).ok().out == "ran here\n"
+
+
 def test_no_sandbox_odd_value(plain):
     refused(plain, "run", env={"AMBIT_NO_SANDBOX": "maybe"}, says="AMBIT_NO_SANDBOX")
     r = plain.sh("echo $AMBIT", env={"AMBIT_NO_SANDBOX": "0"}).ok()
