@@ -61,6 +61,7 @@ struct builder {
 	size_t lower_rules, lower_hosts;
 	bool managed_denies; /* there are locked rules to look out for */
 	bool claude_managed_rules; /* only managed permission rules of Claude's count */
+	struct text_rules read_from; /* files that this run was told to take the policy from */
 };
 
 struct origin source_origin(const struct source *s, const struct node *n);
@@ -76,6 +77,9 @@ void builder_note(struct builder *b, const struct origin *o, const char *fmt, ..
 
 /* load.c: is this very text of a project's file trusted? Noted for `ambit trust` in any case. */
 bool builder_trusts(struct builder *b, const char *file, const char *text, size_t len);
+
+/* load.c: the policy is read from this file; relative to the working directory. */
+void builder_reads(struct builder *b, const char *file);
 
 /* value.c */
 int value_parse(const struct source *s, const struct setting *row, const struct node *n,

@@ -150,7 +150,9 @@ void decide_by_rules(const struct policy *p, size_t n_rules, enum access access,
 		return;
 	if (s.deny_write.rule)
 		*ret = (struct ruling){ VERDICT_DENY, s.deny_write.rule,
-					(unsigned)s.deny_write.depth, "writing is denied by a rule",
+					(unsigned)s.deny_write.depth,
+					s.deny_write.rule->why ? s.deny_write.rule->why
+							       : "writing is denied by a rule",
 					false };
 	else if (ret->verdict == VERDICT_ALLOW && !s.allow_write.rule && is_shared_tmp(p, path))
 		*ret = (struct ruling){ VERDICT_ALLOW, NULL, 0, "filesystem.tmp is shared", false };

@@ -110,6 +110,7 @@ static int add_host_file(struct builder *b, const struct source *s, size_t row, 
 		return error_set(e, -r, "%s: %s: %s", s->file, file, strerror(-r));
 	if (strlen(text) != len)
 		return error_set(e, EINVAL, "%s: %s: a NUL byte", s->file, file);
+	builder_reads(b, file);
 	lines.name = lines.file = file;
 	rest = text;
 	while ((line = next_line(&rest))) {

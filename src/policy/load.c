@@ -59,6 +59,13 @@ bool builder_trusts(struct builder *b, const char *file, const char *text, size_
 	return trust_holds(b->in->trusted, line);
 }
 
+void builder_reads(struct builder *b, const char *file)
+{
+	struct text_rules *files = &b->read_from;
+
+	*ARENA_PUSH(b->a, files->v, files->n) = (struct text_rule){ .text = file };
+}
+
 /* A file that is not there is fine unless it was named with -s. */
 static int read_settings(struct load *l, struct file *f, bool required, struct error *e)
 {
@@ -123,9 +130,10 @@ static int open_only(struct load *l, struct error *e)
 		.no_escapes = in->srt,
 	};
 	f->source.file = f->source.name;
-	if (!in->only_text)
+	if (!in->only_text) {
+		builder_reads(&l->b, f->source.file);
 		r = read_settings(l, f, true, e);
-	else
+	} else
 		r = tree_parse(l->b.a, f->source.name, in->only_text, in->only_len, &f->root, e);
 	return r < 0 || !in->srt ? r : srt_check_file(&f->source, f->root, e);
 }

@@ -193,6 +193,8 @@ int profiles_load(struct builder *b, struct profiles *ps, struct error *e)
 
 		if (r < 0)
 			return error_set(e, -r, "%s: %s", p->file, strerror(-r));
+		if (p->by_path && p->asked_by.layer != LAYER_PROJECT)
+			builder_reads(b, p->file);
 		r = tree_parse(b->a, p->file, text, len, &root, e);
 		if (r < 0)
 			return r;

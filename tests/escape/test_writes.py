@@ -576,6 +576,29 @@ def test_planted_link_behind_a_link(box):
     assert (target / "planted").exists(), "the control run failed"
 
 
+def test_files_of_the_policy(box):
+    """The files that a run takes its policy from lie in the project: a command inside could write
+    the policy of the next run."""
+    texts = {"conf/s.json": '{"filesystem": {"allowWrite": ["."]}}', "conf/p.json": "{}", "conf/hosts": "a.test\n"}
+    for name, text in texts.items():
+        box.write(f"ws/{name}", text)
+    options = ["-s", "conf/s.json", "-p", "./conf/p.json", "--deny-domain", "@conf/hosts"]
+    evil = '{"enabled": false}'
+    attack = f"""for f in {" ".join(texts)}; do
+        echo '{evil}' > $f; echo '{evil}' > evil; mv -f evil $f; ln -sf /dev/null $f; cp --remove-destination evil $f
+        rm -f $f; echo '{evil}' > $f; done
+        mv conf old; mkdir conf; for f in {" ".join(texts)}; do echo '{evil}' > $f; done; :"""
+    plant = 'echo evil > "$HOME/planted"; :'
+    box.run("/bin/sh", "-c", attack, options=options)
+    for name, text in texts.items():
+        assert (box.ws / name).read_text() == text
+    box.run("/bin/sh", "-c", plant, options=options)
+    assert not (box.home / "planted").exists()
+    box.host("/bin/sh", "-c", attack)
+    box.run("/bin/sh", "-c", plant, options=["-s", "conf/s.json"])
+    assert (box.home / "planted").exists(), "the control run failed"
+
+
 ESCAPES = "\x1b]0;title\x07\x1b[2J\r\n-rf"
 
 

@@ -171,6 +171,16 @@ def test_refused_options(plain, args, says):
     refused(plain, "run", *args, says=says)
 
 
+def test_settings_by_a_link_of_the_project(plain):
+    """The command could lead it elsewhere before the next run."""
+    (plain.ws / "real.json").write_text("{}")
+    (plain.ws / "link.json").symlink_to("real.json")
+    refused(plain, "run", "-s", "link.json", says=["link.json", "symbolic link"])
+    plain.run("true", options=["-s", "real.json"]).ok()
+    (plain.home / "outside.json").symlink_to(plain.ws / "real.json")
+    plain.run("true", options=["-s", str(plain.home / "outside.json")]).ok()
+
+
 def test_option_at_the_end_without_argument(plain):
     refused(plain, "run", "--allow-write", says="needs an argument", command=False)
 

@@ -504,7 +504,7 @@ static void ask_rules(const struct guard *g, const struct guard_question *q, con
 		if (r->access == ACCESS_WRITE && r->verdict == VERDICT_DENY && !r->glob &&
 		    path_within(path, r->path)) {
 			ret->rule = r;
-			deny(ret, "writing is denied by a rule");
+			deny(ret, r->why ? r->why : "writing is denied by a rule");
 			return;
 		}
 	}
