@@ -165,7 +165,9 @@ def state(s):
 
 
 def settled(s):
-    """Once nothing changes any more: the sandbox for the next call stands ready."""
+    """Once the sandbox for the next call stands ready (init, its broker, who removes its cgroup),
+    and nothing changes any more."""
+    assert wait_until(lambda: len(state(s)[2]) == 3, 20), state(s)
     last = None
     for _ in range(100):
         now = state(s)
@@ -190,8 +192,6 @@ def test_many_calls_leave_nothing(server):
             fds, rss, _ = settled(server)
         r = sh(server, f"echo {i}; echo x > f; rm f")
         assert r["structuredContent"]["stdout"] == f"{i}\n"
-    # one sandbox stands ready for a while: init, its broker, who removes its cgroup
-    assert wait_until(lambda: len(state(server)[2]) <= 3, 20), "children are left"
     after = settled(server)
     assert after[0] <= fds and after[1] <= rss + 800, (fds, rss, after)
     assert after[1] <= 6 * 1024  # the promise: RSS of 6 MB

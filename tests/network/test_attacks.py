@@ -59,7 +59,7 @@ def stopped(net, inside, control, *, names=("allowed.test",), ports=None):
     """control() is seen outside, inside() is not. -> what inside() gave"""
     net.forget()
     c = control()
-    assert wait_until(lambda: net.leaks(names, ports, settle=0), 2), f"control: nothing seen\n{c}"
+    assert wait_until(lambda: net.leaks(names, ports), 5), f"control: nothing seen\n{c}"
     net.forget()
     r = inside()
     assert_no_leak(net, r, names, ports)

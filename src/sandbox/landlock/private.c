@@ -26,17 +26,21 @@
 #include "sandbox/landlock/landlock.h"
 
 #define MAKE_TRIES 8 /* another run may take it for a forgotten one */
+#define REMOVE_TRIES 50
+#define REMOVE_PAUSE_US 1000
 
+/* The broker may still be about to make a file for somebody who was killed. */
 void landlock_remove_private(const struct plan *plan)
 {
-	int dir;
+	for (unsigned i = 0; plan->private_tmp && i < REMOVE_TRIES; i++) {
+		int dir = remove_open(AT_FDCWD, plan->private_tmp);
 
-	if (!plan->private_tmp)
-		return;
-	dir = remove_open(AT_FDCWD, plan->private_tmp);
-	if (dir >= 0)
-		remove_contents(dir);
-	(void)rmdir(plan->private_tmp);
+		if (dir >= 0)
+			remove_contents(dir);
+		if (rmdir(plan->private_tmp) == 0 || errno != ENOTEMPTY)
+			return;
+		(void)usleep(REMOVE_PAUSE_US);
+	}
 }
 
 /* The same name as ours but for the number: "ambit-" and 16 digits. */
