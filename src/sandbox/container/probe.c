@@ -67,15 +67,15 @@ void container_gather(struct arena *a, struct plan_facts *facts)
 }
 
 /*
- * Does the engine answer? Docker's is a service; podman is the program itself, which would make
- * directories and leave a process behind if it were asked for more than its version.
+ * Does the engine answer? Docker's is a service. podman is the program itself, and is not asked:
+ * even for its version it makes a directory in /tmp, and for more it leaves a process behind.
  */
 static bool engine_answers(const char *program, enum backend_choice choice)
 {
-	const char *const argv[] = { program, choice == BACKEND_DOCKER ? "info" : "--version",
-				     NULL };
+	const char *const argv[] = { program, "info", NULL };
 
-	return container_ask((char *const *)(uintptr_t)argv, environ, PROBE_MS) == 0;
+	return choice != BACKEND_DOCKER ||
+	       container_ask((char *const *)(uintptr_t)argv, environ, PROBE_MS) == 0;
 }
 
 static int probe(struct arena *a, enum backend_choice choice, struct properties *ret)
