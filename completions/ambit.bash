@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # bash completion for ambit. Nothing is listed here: the program's own tables
-# (ambit --list-options, --list-settings) say what there is.
+# (ambit --list-options, --list-settings, --list-profiles) say what there is.
 
 # Complete "$2" as an argument that help calls "$1".
 _ambit_argument()
@@ -9,6 +9,11 @@ _ambit_argument()
 	KEY=VALUE)
 		compopt -o nospace
 		mapfile -t COMPREPLY < <(compgen -S = -W "$("$program" --list-settings)" -- "$2")
+		;;
+	profile) # a name, or a file
+		compopt -o filenames
+		mapfile -t COMPREPLY < <(compgen -W "$("$program" --list-profiles)" -- "$2")
+		[[ $2 != */* ]] || mapfile -t COMPREPLY < <(compgen -f -- "$2")
 		;;
 	'NAME[=VALUE]' | PREFIX) mapfile -t COMPREPLY < <(compgen -e -- "$2") ;;
 	FILE* | PATH | NAME | DIR)
@@ -35,20 +40,22 @@ _ambit()
 {
 	local cur=${COMP_WORDS[COMP_CWORD]} command=${COMP_WORDS[1]}
 	local -A takes=()
-	local commands='' options='' runs='' pending='' program i word kind a b c d rest
+	local commands='' options='' runs='' first='' words=0 pending='' program i word kind a b c d rest
 
 	COMPREPLY=()
 	program=$(type -P -- "${COMP_WORDS[0]/#\~/$HOME}") || return
 	while IFS=$'\t' read -r kind a b c d rest; do
 		if [ "$kind" = command ]; then
 			commands+=" $a"
-			[ "$a" = "$command" ] && [ "$b" = command ] && runs=yes
+			[ "$a" = "$command" ] && first=${b#-}
 		elif [[ ,$a, == *,"$command",* ]]; then
 			options+=" $b"
+			[ "$b" != --profile ] || d=profile
 			takes[$b]=${d#-}
 			[ "$c" = - ] || takes[$c]=${d#-}
 		fi
 	done < <("$program" --list-options)
+	[ "$first" != command ] || runs=yes
 
 	if [ "$COMP_CWORD" -eq 1 ]; then
 		mapfile -t COMPREPLY < <(compgen -W "$commands --version --help" -- "$cur")
@@ -68,6 +75,8 @@ _ambit()
 		elif [ -n "$runs" ]; then
 			runs=$i
 			break
+		else
+			words=$((words + 1))
 		fi
 	done
 	[ "$cur" != = ] || cur=
@@ -81,8 +90,8 @@ _ambit()
 		_ambit_command "$COMP_CWORD"
 	elif [ "$command" = help ]; then
 		mapfile -t COMPREPLY < <(compgen -W "$commands" -- "$cur")
-	elif [ "$command" = explain ] && [ "$COMP_CWORD" -eq 2 ]; then
-		_ambit_argument 'read|write|connect|unix|command' "$cur"
+	elif [ -n "$first" ] && [ "$words" -eq 0 ]; then
+		mapfile -t COMPREPLY < <(compgen -W "${first//|/ }" -- "$cur")
 	else
 		_ambit_argument FILE "$cur"
 	fi

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Sourced by tools/build and ./test: finds out which Debian packages are missing, and installs
 # just those. What is there by other means (another distribution, /usr/local) is left alone.
+# And by what makes other Debians: where packages come from.
 
 missing=
 
@@ -53,4 +54,11 @@ apt_get() # LOG VERB [PACKAGE...]
 	# shellcheck disable=SC2086
 	$root env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300 \
 		"$verb" "$@" >>"$log" 2>&1 </dev/null
+}
+
+# Where this machine has its packages from: the first source that apt knows.
+package_mirror()
+{
+	awk '/^URIs:/ { print $2; exit } /^deb / { print $2; exit }' \
+		/etc/apt/sources.list.d/*.sources /etc/apt/sources.list 2>/dev/null
 }

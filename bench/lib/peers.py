@@ -13,6 +13,7 @@ from turns import TREE, say
 
 WHERE = TREE / "build/peers"
 RUNTIME = "@anthropic-ai/sandbox-runtime@0.0.83"
+CODEX = "@openai/codex@0.166.0"
 
 
 class Missing(Exception):
@@ -74,6 +75,30 @@ def debian(name, package):
     raise Missing(f"the package {package} has no {name}")
 
 
+def npm(name, package, *more):
+    """The directory with the package and `more` unpacked in it; no script of theirs is run."""
+    where = WHERE / name
+    if (where / "done").exists():
+        return where
+    if not shutil.which("npm"):
+        raise Missing("npm is not installed, which gets it")
+    say(f"getting {package}")
+    shutil.rmtree(where, ignore_errors=True)
+    where.mkdir(parents=True)
+    run("npm", "install", "--prefix", where, "--ignore-scripts", "--no-audit", "--no-fund",
+        "--loglevel=error", "--force", package, *more)
+    (where / "done").touch()
+    return where
+
+
+def platform():
+    """As npm packages with programs call it."""
+    machine = {"x86_64": "x64", "aarch64": "arm64"}.get(os.uname().machine)
+    if not machine:
+        raise Missing(f"it is not made for {os.uname().machine}")
+    return f"linux-{machine}"
+
+
 def new_node():
     """Node 22.12 or later, and the npm package to get it by."""
     have = shutil.which("node")
@@ -82,25 +107,23 @@ def new_node():
         found = re.match(r"v(\d+)\.(\d+)", text)
         if found and (int(found[1]), int(found[2])) >= (22, 12):
             return Path(have), []
-    machine = {"x86_64": "x64", "aarch64": "arm64"}.get(os.uname().machine)
-    if not machine:
-        raise Missing(f"there is no Node 22 for {os.uname().machine}")
-    name = f"node-linux-{machine}"
+    name = f"node-{platform()}"
     return WHERE / "srt/node_modules" / name / "bin/node", [f"{name}@22"]
 
 
 def sandbox_runtime():
     """The words that run srt."""
-    for tool in ("npm", "bwrap", "socat", "rg"):
+    for tool in ("bwrap", "socat", "rg"):
         if not shutil.which(tool):
             raise Missing(f"{tool} is not installed, which it needs")
     node, packages = new_node()
-    where = WHERE / "srt"
-    if not (where / "done").exists():
-        say(f"getting {RUNTIME}")
-        shutil.rmtree(where, ignore_errors=True)
-        where.mkdir(parents=True)
-        run("npm", "install", "--prefix", where, "--ignore-scripts", "--no-audit", "--no-fund",
-            "--loglevel=error", "--force", RUNTIME, *packages)
-        (where / "done").touch()
+    where = npm("srt", RUNTIME, *packages)
     return [str(node), str(where / "node_modules/@anthropic-ai/sandbox-runtime/dist/cli.js")]
+
+
+def codex():
+    """The program. Its package for this platform has it, and all that it needs, ready to run."""
+    where = npm("codex", f"codex@npm:{CODEX}-{platform()}")
+    for program in where.glob("node_modules/codex/vendor/*/bin/codex"):
+        return str(program)
+    raise Missing(f"the package {CODEX}-{platform()} has no codex")

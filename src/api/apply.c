@@ -82,7 +82,7 @@ static int compile(struct arena *a, const struct policy *p, struct plan_facts *f
 	r = plan_compile(a, p, facts, &path_host_view, ret, e);
 	if (r < 0 || !plan_must_prepare(p))
 		return r;
-	r = plan_prepare(p, e);
+	r = plan_prepare(a, p, facts, e);
 	facts->dry = false;
 	return r < 0 ? r : plan_compile(a, p, facts, &path_host_view, ret, e);
 }

@@ -206,9 +206,11 @@ void audit_put_json(const struct audit *log, struct audit_record *r, const char 
 		return;
 	}
 	/* no JSON, or too long: as text */
-	if (!b.len && log->redact)
-		redact_text(json, n, &b);
-	else if (!log->redact)
+	if (!log->redact) {
+		b.len = 0;
 		buf_append(&b, json, n);
+	} else if (!b.len) {
+		redact_text(json, n, &b);
+	}
 	put_cut(&r->json, &b, JSON_MAX);
 }

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/sys.h"
 #include "base/text.h"
 
 #define LOCK_PATIENCE_MS 5000 /* a writer holds the lock for microseconds, unless it is stopped */
@@ -191,14 +192,6 @@ int files_list_old(const struct audit_files *f, uint64_t **ret, size_t *ret_n)
 	return 0;
 }
 
-static uint64_t now_ms(void)
-{
-	struct timespec ts;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
-}
-
 int files_lock(int fd, int operation)
 {
 	struct timespec pause = { .tv_nsec = 100000 };
@@ -208,8 +201,8 @@ int files_lock(int fd, int operation)
 		if (errno != EWOULDBLOCK && errno != EINTR)
 			return -errno;
 		if (!until)
-			until = now_ms() + LOCK_PATIENCE_MS;
-		else if (now_ms() >= until)
+			until = sys_now_ms() + LOCK_PATIENCE_MS;
+		else if (sys_now_ms() >= until)
 			return -ETIMEDOUT;
 		(void)nanosleep(&pause, NULL);
 		if (pause.tv_nsec < 5000000)

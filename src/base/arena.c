@@ -57,15 +57,21 @@ void arena_reset(struct arena *a)
 	c->used = 0;
 }
 
-void *arena_alloc(struct arena *a, size_t size)
+static size_t aligned(size_t size)
 {
 	const size_t align = _Alignof(max_align_t);
+
+	return (size + align - 1) / align * align;
+}
+
+void *arena_alloc(struct arena *a, size_t size)
+{
 	size_t need;
 	struct chunk *c = a->head;
 
 	if (size > SIZE_MAX / 2)
 		abort();
-	need = (size + align - 1) / align * align;
+	need = aligned(size);
 	if (!c || c->size - c->used < need) {
 		size_t room = need > ARENA_CHUNK ? need : ARENA_CHUNK;
 
@@ -104,15 +110,23 @@ char *arena_strdup(struct arena *a, const char *s)
 
 char *arena_vprintf(struct arena *a, const char *fmt, va_list ap)
 {
+	struct chunk *c = a->head;
+	size_t room = c ? c->size - c->used : 0;
 	va_list again;
 	char *s;
 	int n;
 
+	/* nearly always it fits where the next allocation will lie */
 	va_copy(again, ap);
-	n = vsnprintf(NULL, 0, fmt, again);
+	n = vsnprintf(c ? (char *)c->data + c->used : NULL, room, fmt, again);
 	va_end(again);
 	if (n < 0)
 		abort();
+	if (c && (size_t)n < room) {
+		s = (char *)c->data + c->used;
+		c->used += aligned((size_t)n + 1) < room ? aligned((size_t)n + 1) : room;
+		return s;
+	}
 	s = arena_alloc(a, (size_t)n + 1);
 	(void)vsnprintf(s, (size_t)n + 1, fmt, ap);
 	return s;

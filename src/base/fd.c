@@ -136,7 +136,7 @@ int fd_read_file(int dirfd, const char *path, size_t max, char **ret, size_t *re
 {
 	_cleanup_fd_ int fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	_cleanup_buf_ struct buf b = BUF_INIT(max);
-	char chunk[4096];
+	char chunk[4096] _unfilled_;
 
 	if (fd < 0)
 		return -errno;

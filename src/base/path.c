@@ -235,4 +235,7 @@ const struct view path_host_view = {
 	.list = host_list,
 	.peek = path_host_peek,
 	.target = host_target,
+#ifdef __linux__
+	.mounts = path_host_mounts,
+#endif
 };

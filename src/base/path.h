@@ -44,6 +44,24 @@ struct view_entry {
 	bool unreadable; /* this process may neither read nor search it, now */
 };
 
+/* What kind of file system: those with which the kernel shows itself, and all others. */
+enum mount_type {
+	TYPE_FILES,
+	TYPE_PROC,
+	TYPE_SYSFS,
+	TYPE_DEBUGFS,
+	TYPE_TRACEFS,
+	TYPE_SECURITYFS,
+	TYPE_CONTROL, /* more of the kernel's: what is written there changes the machine */
+};
+
+/* A mount: the directory `root` of a file system is seen at `point`. */
+struct view_mount {
+	uint64_t device; /* the same for all mounts of a file system */
+	enum mount_type type;
+	const char *root, *point;
+};
+
 struct view {
 	void (*look)(const struct view *v, struct arena *a, const char *path,
 		     struct view_entry *ret);
@@ -65,11 +83,18 @@ struct view {
 		    const char *const **ret);
 	/* What the symbolic link at exactly this path says; NULL when it is none. */
 	char *(*target)(const struct view *v, struct arena *a, const char *path);
+	/*
+	 * The mounts of file systems that have several, and of those that are the kernel's own;
+	 * how many. May be NULL.
+	 */
+	size_t (*mounts)(const struct view *v, struct arena *a, const struct view_mount **ret);
 	void *ctx;
 };
 
 /* The real file system of this process. */
 extern const struct view path_host_view;
+/* Its `mounts`; NULL where there is one place for each file system (macOS). */
+size_t path_host_mounts(const struct view *v, struct arena *a, const struct view_mount **ret);
 /* Its `peek`: path_peek.c, or path_peek_darwin.c. */
 int path_host_peek(const struct view *v, struct arena *a, const char *path,
 		   const char *const **ret);

@@ -31,6 +31,14 @@
 #ifndef SYS_close_range
 #define SYS_close_range 436
 #endif
+#ifndef SYS_fsopen
+#define SYS_fsopen 430
+#define SYS_fsconfig 431
+#define SYS_fsmount 432
+#endif
+#define MOUNT_API_CLOEXEC 1
+#define FS_SET_STRING 1
+#define FS_CREATE 6
 #ifndef SYS_openat2
 #define SYS_openat2 437
 #endif
@@ -81,6 +89,21 @@ int sys_mount_setattr(int dirfd, const char *path, unsigned flags, uint64_t set,
 	return result(syscall(SYS_mount_setattr, dirfd, path, flags, &attr, sizeof(attr)));
 }
 
+int sys_empty_directory(void)
+{
+	int fs = result(syscall(SYS_fsopen, "tmpfs", MOUNT_API_CLOEXEC)), tree;
+
+	if (fs < 0)
+		return fs;
+	tree = result(syscall(SYS_fsconfig, fs, FS_SET_STRING, "mode", "0555", 0));
+	if (tree == 0)
+		tree = result(syscall(SYS_fsconfig, fs, FS_CREATE, NULL, NULL, 0));
+	if (tree == 0)
+		tree = result(syscall(SYS_fsmount, fs, MOUNT_API_CLOEXEC, 0));
+	(void)close(fs);
+	return tree;
+}
+
 pid_t sys_clone3(struct sys_clone_args *args)
 {
 	return result(syscall(SYS_clone3, args, sizeof(*args)));
@@ -112,11 +135,27 @@ bool sys_seccomp_knows(unsigned flags)
 	return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, NULL) < 0 && errno == EFAULT;
 }
 
+bool sys_can_seal(void)
+{
+	/* nothing is to be changed: whoever knows the call is done, or says that we may not */
+	return sys_mount_setattr(-1, "", 0, 0, 0, 0) != -ENOSYS;
+}
+
+static int landlock_version(void)
+{
+	return result(syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_VERSION_FLAG));
+}
+
 int sys_landlock_abi(void)
 {
-	int r = result(syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_VERSION_FLAG));
+	int r = landlock_version();
 
 	return r < 0 ? 0 : r;
+}
+
+bool sys_landlock_is_off(void)
+{
+	return landlock_version() == -EOPNOTSUPP;
 }
 
 int sys_landlock_create(const struct sys_landlock_ruleset *rules, size_t size)
@@ -158,12 +197,17 @@ int sys_drop_capabilities(void)
 	return result(syscall(SYS_capset, &header, none));
 }
 
-uint64_t sys_now_ms(void)
+uint64_t sys_now_ns(void)
 {
 	struct timespec ts;
 
 	(void)clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
+	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+}
+
+uint64_t sys_now_ms(void)
+{
+	return sys_now_ns() / 1000000;
 }
 
 int sys_random(void *ret, size_t len)
@@ -225,35 +269,6 @@ int sys_program(char *ret, size_t size)
 		return -errno;
 	ret[n] = '\0';
 	return 0;
-}
-
-/* A script that names no interpreter: the shell's, which not every C library sees to. */
-static void exec_by_shell(const char *file, char *const *argv, char *const *env)
-{
-	_cleanup_free_ const char **words = NULL;
-	size_t n = 0;
-
-	while (argv[n])
-		n++;
-	words = calloc(n + 2, sizeof(*words));
-	if (!words)
-		return;
-	words[0] = "/bin/sh";
-	words[1] = file;
-	for (size_t i = 1; i < n; i++)
-		words[i + 1] = argv[i];
-	(void)execve("/bin/sh", (char *const *)(uintptr_t)words, env);
-}
-
-int sys_execvpe(const char *file, char *const *argv, char *const *env)
-{
-	int r;
-
-	(void)execvpe(file, argv, env);
-	r = -errno;
-	if (r == -ENOEXEC && strchr(file, '/'))
-		exec_by_shell(file, argv, env);
-	return r;
 }
 
 int sys_watch_directory(int dir)

@@ -80,6 +80,8 @@ int sys_move_mount(int from_fd, int to_fd); /* both by fd, nothing by name */
 /* propagation: MS_PRIVATE, or 0 for no change */
 int sys_mount_setattr(int dirfd, const char *path, unsigned flags, uint64_t set, uint64_t clear,
 		      uint64_t propagation);
+/* A new, empty file system that is mounted nowhere yet. */
+int sys_empty_directory(void);
 pid_t sys_clone3(struct sys_clone_args *args);
 int sys_pidfd_open(pid_t pid);
 int sys_pidfd_send_signal(int pidfd, int sig);
@@ -88,7 +90,10 @@ int sys_join_session_keyring(void);
 
 /* Does the kernel know these flags of a filter? */
 bool sys_seccomp_knows(unsigned flags);
+/* Is there mount_setattr(2), without which no tree is made read-only as a whole? */
+bool sys_can_seal(void);
 int sys_landlock_abi(void); /* 0 = no Landlock */
+bool sys_landlock_is_off(void); /* built in, but not enabled when the machine started */
 int sys_landlock_create(const struct sys_landlock_ruleset *rules, size_t size);
 int sys_landlock_add_path(int ruleset, int path_fd, uint64_t access);
 int sys_landlock_restrict(int ruleset);
@@ -96,7 +101,9 @@ int sys_landlock_restrict(int ruleset);
 /*
  * The rest has a twin for macOS, in sys_darwin.c. 0 or -errno, but for what is said otherwise.
  */
-uint64_t sys_now_ms(void); /* CLOCK_MONOTONIC */
+/* CLOCK_MONOTONIC */
+uint64_t sys_now_ms(void);
+uint64_t sys_now_ns(void);
 int sys_random(void *ret, size_t len) NODISCARD;
 /*
  * A descriptor for the path when it is canonical: no symbolic link in it. Good for fstat() only.
@@ -113,8 +120,6 @@ int sys_program(char *ret, size_t size) NODISCARD;
  * the C library leaves that undone (musl).
  */
 void sys_seal_relocated(void);
-/* execvp() with another environment; comes back only to say why not. */
-int sys_execvpe(const char *file, char *const *argv, char *const *env);
 /*
  * A descriptor that can be read from, without waiting, when files of the directory are made, moved
  * or written to; -ENOSYS where there is nothing of the kind.

@@ -3,7 +3,6 @@
 #ifdef __APPLE__
 #include "base/sys.h"
 
-#include <crt_externs.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -18,12 +17,17 @@
 
 #include "base/text.h"
 
-uint64_t sys_now_ms(void)
+uint64_t sys_now_ns(void)
 {
 	struct timespec ts;
 
 	(void)clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
+	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+}
+
+uint64_t sys_now_ms(void)
+{
+	return sys_now_ns() / 1000000;
 }
 
 int sys_random(void *ret, size_t len)
@@ -57,13 +61,6 @@ int sys_program(char *ret, size_t size)
 		return -ENAMETOOLONG;
 	text_copy(ret, size, real);
 	return 0;
-}
-
-int sys_execvpe(const char *file, char *const *argv, char *const *env)
-{
-	*_NSGetEnviron() = (char **)(uintptr_t)env;
-	(void)execvp(file, argv);
-	return -errno;
 }
 
 /* Who wants to know looks now and then. */

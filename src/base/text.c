@@ -100,6 +100,14 @@ void text_append_safe(struct buf *b, const char *s)
 	text_append_safe_n(b, s, strlen(s));
 }
 
+bool text_is_safe(const char *s)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(BUF_MAX_TEXT);
+
+	text_append_safe(&b, s);
+	return strcmp(buf_str(&b), s) == 0;
+}
+
 void text_append_shell(struct buf *b, const char *s)
 {
 	static const char harmless[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"

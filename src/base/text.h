@@ -31,6 +31,8 @@ size_t utf8_decode(const unsigned char *s, size_t n, uint32_t *ret);
  */
 void text_append_safe(struct buf *b, const char *s);
 void text_append_safe_n(struct buf *b, const char *s, size_t n);
+/* It is shown as it is: nothing in it has to be escaped. */
+bool text_is_safe(const char *s);
 
 /* Append s quoted for a POSIX shell: as it is when harmless, else in single quotes. */
 void text_append_shell(struct buf *b, const char *s);

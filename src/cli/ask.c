@@ -24,13 +24,6 @@ int ask_check(struct error *e)
 	return tty < 0 ? error_set(e, ENOTTY, "--ask needs a terminal, or --events-fd") : 0;
 }
 
-static void describe(const struct egress_record *r, struct buf *out)
-{
-	text_append_safe(out, r->host);
-	if (r->port)
-		buf_printf(out, ":%u", (unsigned)r->port);
-}
-
 static void remember(struct run *run, const char *file, const struct amendment *what)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(BUF_MAX_TEXT);
@@ -65,14 +58,19 @@ _Static_assert((int)EGRESS_DENY == (int)VIOLATION_REFUSE &&
 static int put(struct run *run, const char *what, const char *target, const char *file,
 	       const struct amendment *always, char *ret_key)
 {
-	_cleanup_buf_ struct buf question = BUF_INIT(BUF_MAX_TEXT);
+	_cleanup_buf_ struct buf question = BUF_INIT(BUF_MAX_TEXT), again = BUF_INIT(BUF_MAX_TEXT);
 	bool offered = file && always;
 
 	buf_printf(&question,
 		   "\nambit: %s\n\n    %s\n\n"
 		   "allow it [o]nce, for this [r]un%s, or [n]ot, or n[e]ver in this run? ",
 		   what, target, offered ? ", [a]lways" : "");
-	*ret_key = run_prompt(run, buf_str(&question), offered ? "orane" : "orne");
+	buf_printf(&again, "o or y: once; r: for this run;%s n: not; e: never in this run? ",
+		   offered ? " a: always;" : "");
+	*ret_key =
+		run_prompt(run, buf_str(&question), buf_str(&again), offered ? "oyrane" : "oyrne");
+	if (*ret_key == 'y')
+		*ret_key = 'o'; /* the least that is a yes */
 	switch (*ret_key) {
 	case 'o':
 		return EGRESS_ALLOW_ONCE;
@@ -98,16 +96,17 @@ static void confirm(struct run *run, char key, const char *target, const char *f
 
 void ask_person(struct run *run, const struct egress_record *r, const char *grant_file)
 {
-	const struct amendment always = { .group = "network",
-					  .list = "allowedDomains",
-					  .entry = r->host };
+	struct amendment always = { .group = "network", .list = "allowedDomains" };
 	_cleanup_buf_ struct buf target = BUF_INIT(BUF_MAX_TEXT);
+	struct violation what;
 	char key;
 	int answer;
 
 	if (r->kind != EGRESS_ASK)
 		return;
-	describe(r, &target);
+	egress_record_violation(r, &what);
+	always.entry = what.path; /* what was asked about, and no other port */
+	text_append_safe(&target, what.path);
 	answer = put(run, "no rule covers a connection to", buf_str(&target), grant_file, &always,
 		     &key);
 	confirm(run, key, buf_str(&target), grant_file, &always);

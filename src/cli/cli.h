@@ -29,6 +29,7 @@ struct invocation {
 	struct arena *arena;
 	const struct command *command;
 	struct options options;
+	const char *chdir_by; /* who gave options.chdir; NULL = --chdir */
 	char *const *environ_in;
 	bool srt; /* called as srt */
 };
@@ -40,6 +41,7 @@ struct command {
 	command_fn *run; /* NULL: belongs to a later version, shown nowhere */
 	unsigned groups; /* of options */
 	bool takes_command; /* options end at the first word */
+	const char *first; /* what the first word can be, "a|b"; NULL = anything */
 	const char *usage; /* after the name; one line per form */
 	const char *help;
 };
@@ -48,8 +50,8 @@ extern const struct command commands_table[];
 extern const size_t commands_count;
 
 const struct command *command_find(const char *name);
-/* The error for a word that is not a command. */
-int command_refuse(struct arena *a, char *const *environ_in, const char *word, struct error *e);
+/* The error for words of which the first is not a command. */
+int command_refuse(struct arena *a, char *const *environ_in, char *const *words, struct error *e);
 
 command_fn cmd_run, cmd_policy, cmd_explain, cmd_plan, cmd_check, cmd_wrap, cmd_trust, cmd_mcp,
 	cmd_log, cmd_learn, cmd_help;
@@ -67,6 +69,7 @@ void help_usage(struct buf *out); /* a few lines */
 /* Tab-separated, for completion and tools/checkdocs.py. */
 void help_list_options(struct buf *out);
 void help_list_settings(struct buf *out);
+void help_list_profiles(struct arena *a, char *const *environ_in, struct buf *out);
 
 /* ask.c: --ask at a terminal */
 int ask_check(struct error *e) NODISCARD;
@@ -115,6 +118,11 @@ int outside_asked(const struct invocation *inv, const struct policy *p, const ch
 		  struct error *e) NODISCARD;
 /* cmd_run.c, macos_run.c: does this build have it? Not asked about auto and none. */
 bool run_has_backend(enum backend_choice choice);
+/* cmd_plan.c, on Linux: the backend that a run would choose, and its plan. */
+struct backend_decision;
+struct plan;
+int plan_run(const struct invocation *inv, const struct policy *p, struct backend_decision *chosen,
+	     const struct plan **ret, struct error *e) NODISCARD;
 /* plan_seatbelt.c: the profile that a run on macOS would use. */
 int plan_seatbelt(const struct invocation *inv, const struct policy *p, struct error *e) NODISCARD;
 /* check_show.c: what is held, for people and as a member of a JSON object. */

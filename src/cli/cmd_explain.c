@@ -11,6 +11,7 @@
 #include "cli/cli.h"
 #include "cli/explain.h"
 #include "policy/excluded.h"
+#include "policy/hint.h"
 #include "policy/inputs.h"
 #include "policy/match_path.h"
 #include "policy/schema.h"
@@ -24,12 +25,6 @@ const char *explain_hint(struct arena *a, const char *option, const char *target
 	buf_printf(&b, "%s ", option);
 	text_append_shell(&b, target);
 	return arena_strdup(a, buf_str(&b));
-}
-
-/* The same for a path rule: * ? [ in the name mean themselves. */
-static const char *hint_path(struct arena *a, const char *option, const char *path)
-{
-	return explain_hint(a, option, pattern_escape(a, path));
 }
 
 static const char *path_rule_key(const struct path_rule *r)
@@ -61,11 +56,58 @@ int explain_path_target(const struct question *q, const char **ret, struct error
 	return 0;
 }
 
+/* Judged by what is written, not by the name alone. */
+static bool is_git_config(const struct protected_name *n)
+{
+	return protected_by_content(n) &&
+	       (text_ends(n->pattern, "/config") || text_ends(n->pattern, "/config.worktree"));
+}
+
+void explain_protected(const struct question *q, const struct protected_name *n, struct answer *ret)
+{
+	struct arena *a = q->inv->arena;
+
+	ret->name = n;
+	ret->rule = "filesystem.protect";
+	ret->entry = n->pattern;
+	ret->source = origin_text(a, &n->origin);
+	if (is_git_config(n)) {
+		ret->reason = "git runs programs named in its configuration; git itself may change "
+			      "it (git config), within harmless keys";
+		ret->hint = hint_git_config(q->policy);
+		return;
+	}
+	ret->hint = hint_unprotect(a, q->policy, n->pattern);
+}
+
+bool explain_rule(const struct question *q, const struct path_rule *r, struct answer *ret)
+{
+	ret->rule = path_rule_key(r);
+	ret->entry = r->text;
+	ret->source = origin_text(q->inv->arena, &r->origin);
+	/* a deny of writing beats every allow, a managed deny is never re-opened */
+	return !r->locked && (r->access != ACCESS_WRITE || r->verdict != VERDICT_DENY);
+}
+
+const char *explain_hint_read(struct arena *a, const char *path)
+{
+	return explain_hint(a, "--allow-read", pattern_escape(a, path));
+}
+
+static const char *hint_path(const struct question *q, enum access access, const char *path)
+{
+	struct arena *a = q->inv->arena;
+
+	if (access == ACCESS_READ)
+		return explain_hint_read(a, path);
+	return hint_write(a, q->policy, path,
+			  text_ends(q->target, "/") ? HINT_MAKE_DIRECTORY : HINT_WRITE);
+}
+
 static int explain_path(const struct question *q, enum access access, struct answer *ret,
 			struct error *e)
 {
-	struct arena *a = q->inv->arena;
-	const char *option = access == ACCESS_READ ? "--allow-read" : "--allow-write";
+	bool opens = true, decided = false;
 	struct decision d;
 	int r = explain_path_target(q, &ret->target, e);
 
@@ -75,31 +117,17 @@ static int explain_path(const struct question *q, enum access access, struct ans
 	ret->verdict = d.verdict;
 	ret->reason = d.reason;
 	ret->source = "default";
-	if (d.protected) {
-		ret->rule = "filesystem.protect";
-		ret->entry = d.protected->pattern;
-		ret->source = origin_text(a, &d.protected->origin);
-		if (d.protected->origin.layer == LAYER_DEFAULT)
-			ret->hint = explain_hint(
-				a, "--set",
-				arena_printf(a, "filesystem.unprotect=%s", d.protected->pattern));
-		return 0;
-	}
-	if (d.rule) {
-		ret->rule = path_rule_key(d.rule);
-		ret->entry = d.rule->text;
-		ret->source = origin_text(a, &d.rule->origin);
-		/* a deny of writing beats every allow, a managed deny is never re-opened */
-		if (d.rule->locked ||
-		    (d.rule->access == ACCESS_WRITE && d.rule->verdict == VERDICT_DENY))
-			return 0;
-	} else if (d.verdict == VERDICT_DENY) {
+	if (d.protected)
+		explain_protected(q, d.protected, ret);
+	else if (d.rule)
+		opens = explain_rule(q, d.rule, ret);
+	else if (d.verdict == VERDICT_DENY)
 		ret->rule =
 			access == ACCESS_READ ? "filesystem.allowRead" : "filesystem.allowWrite";
-	}
-	if (d.verdict == VERDICT_DENY)
-		ret->hint = hint_path(a, option, ret->target);
-	return 0;
+	r = explain_by_plan(q, access, ret, &decided, e);
+	if (r == 0 && !decided && !ret->name && d.verdict == VERDICT_DENY && opens)
+		ret->hint = hint_path(q, access, ret->target);
+	return r;
 }
 
 static int explain_read(const struct question *q, struct answer *ret, struct error *e)
@@ -176,7 +204,7 @@ static void print_text(const struct question *q, const struct answer *n, struct 
 		text_append_safe(out, n->source);
 		buf_putc(out, ')');
 	}
-	if (n->hint) {
+	if (n->hint && text_is_safe(n->hint)) {
 		buf_puts(out, " (allow with: ");
 		text_append_safe(out, n->hint);
 		buf_putc(out, ')');

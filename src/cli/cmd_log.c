@@ -94,11 +94,27 @@ static int view_line(void *ctx, const struct snapshot_line *line)
 	return give(v, buf_str(&b), b.len);
 }
 
+static int no_log(const struct viewer *v, const char *path)
+{
+	return error_set(v->e, ENOENT,
+			 v->inv->options.file ? "%s: there is no log"
+					      : "%s: there is no log yet: nothing was run",
+			 output_safe(v->inv->arena, path));
+}
+
+/* Nothing at all, and nothing that says that there was something. */
+static bool is_missing(const struct snapshot *s)
+{
+	return s->n == 0 && s->head_state == SNAPSHOT_HEAD_MISSING;
+}
+
 static int view_all(struct viewer *v, uint64_t *ret_ino, uint64_t *ret_size)
 {
 	_cleanup_snapshot_ struct snapshot s = { 0 };
 	int r = snapshot_take(&v->files, v->last, &s, v->e);
 
+	if (r == 0 && is_missing(&s) && !v->inv->options.follow)
+		r = no_log(v, v->files.path);
 	if (r == 0)
 		r = snapshot_each(&s, view_line, v, v->e);
 	*ret_ino = s.present_ino;
@@ -232,6 +248,8 @@ static int verify(struct viewer *v, int *ret_status)
 	struct verify_result res = { 0 };
 	int r = snapshot_take(&v->files, 0, &s, v->e);
 
+	if (r == 0 && is_missing(&s))
+		r = no_log(v, v->files.path);
 	if (r == 0)
 		r = audit_verify(v->inv->arena, &s, &res, v->e);
 	if (r < 0)
@@ -274,14 +292,39 @@ static int find_log(const struct invocation *inv, const char **ret, struct error
 	return *ret ? 0 : error_set(e, ENOENT, "there is no audit log: audit.path is none");
 }
 
+/* A kind that nothing has would be an empty answer. */
+static int check_kind(const struct viewer *v, const char *kind)
+{
+	static const char *const kinds[] = { "run-start", "run-end", "violation", "network",
+					     "lost",      "repair",  "mcp-start", "mcp-call",
+					     "write",     "read",    "connect",   "unix",
+					     "listen",    "exec",    "limit",     "policy-change" };
+	struct nearest near = { 0 };
+
+	for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
+		if (strcmp(kinds[i], kind) == 0)
+			return 0;
+		nearest_try(&near, kind, kinds[i]);
+	}
+	if (near.name)
+		return error_set(v->e, EINVAL,
+				 "--kind: there are no records '%s'; did you mean %s?",
+				 output_safe(v->inv->arena, kind), near.name);
+	return error_set(v->e, EINVAL,
+			 "--kind: there are no records '%s'; there are run-start, run-end, "
+			 "violation, network, policy-change, mcp-call, and of violations write, "
+			 "read, connect, unix, listen, exec, limit",
+			 output_safe(v->inv->arena, kind));
+}
+
 static int read_options(struct viewer *v)
 {
 	const struct options *o = &v->inv->options;
-	int r = 0;
+	int r = o->kind ? check_kind(v, o->kind) : 0;
 
 	v->filter =
 		(struct log_filter){ .kind = o->kind, .run = o->run, .violations = o->violations };
-	if (o->since)
+	if (r == 0 && o->since)
 		r = log_parse_time(o->since, now_ms(), &v->filter.since_ms, v->e);
 	if (r == 0 && o->until)
 		r = log_parse_time(o->until, now_ms(), &v->filter.until_ms, v->e);
@@ -314,8 +357,7 @@ int cmd_log(const struct invocation *inv, int *ret_status, struct error *e)
 	if (r == 0)
 		r = files_open(path, FILES_READ, &v.files, e);
 	if (r == -ENOENT)
-		return error_set(e, ENOENT, "%s: there is no log yet: nothing was run",
-				 output_safe(inv->arena, path));
+		return no_log(&v, path);
 	if (r == 0)
 		r = run_log(&v, ret_status);
 	files_close(&v.files);

@@ -132,11 +132,26 @@ static void add_variables(const struct invocation *inv, struct extras *x)
 		add(x, "enabled", "false", "CONTEXT_MODE_NO_SANDBOX");
 }
 
-/* Nobody has said anything about the network. */
-static bool network_is_open_question(const struct policy *p)
+/*
+ * Nobody has said anything about the network, but for options that allow more: a hint that is
+ * followed must not take away what was allowed before. Those who want their own domains only say
+ * --network allowlist.
+ */
+static bool network_is_open_question(const struct policy_inputs *in, const struct policy *p)
 {
-	return p->network.allowed.n == 0 && p->network.mode == NETWORK_NONE &&
-	       p->value_origin[setting_find("network.mode")].layer == LAYER_DEFAULT;
+	const struct host_rules *allowed = &p->network.allowed;
+	enum layer mode = p->value_origin[setting_find("network.mode")].layer;
+
+	for (size_t i = 0; i < allowed->n; i++) {
+		if (allowed->v[i].origin.layer != LAYER_OPTION)
+			return false;
+	}
+	for (size_t i = 0; i < in->n_settings; i++) {
+		if (strcmp(in->settings[i].key, "network.mode") == 0)
+			return false;
+	}
+	/* a mode that nobody has named comes from the first domain */
+	return mode == LAYER_DEFAULT || (mode == LAYER_OPTION && allowed->n);
 }
 
 /* --- limits ------------------------------------------------------------------------------- */
@@ -177,7 +192,7 @@ static int server_policy(const struct invocation *inv, const struct policy_input
 	plain = x.n;
 	add_limits(inv, *ret, &x);
 	add_caches(inv, in, &x);
-	if (network_is_open_question(*ret)) {
+	if (network_is_open_question(in, *ret)) {
 		for (size_t i = 0; i < ARRAY_LEN(default_domains); i++)
 			add(&x, "network.allowedDomains", default_domains[i], SOURCE);
 	}
@@ -237,15 +252,34 @@ static int serve(const struct invocation *inv, struct error *e)
 	return r;
 }
 
+static int check_words(const struct invocation *inv, struct error *e)
+{
+	const struct options *o = &inv->options;
+
+	if (o->n_words == 0)
+		return error_set(e, EINVAL, "which one? There is: ambit mcp serve [OPTIONS]");
+	if (strcmp(o->words[0], "serve") != 0)
+		return error_set(e, EINVAL, "unknown: mcp %s; there is: ambit mcp serve [OPTIONS]",
+				 output_safe(inv->arena, o->words[0]));
+	if (o->n_words > 1)
+		return error_set(e, EINVAL, "unexpected '%s' after ambit mcp serve [OPTIONS]",
+				 output_safe(inv->arena, o->words[1]));
+	return 0;
+}
+
 int cmd_mcp(const struct invocation *inv, int *ret_status, struct error *e)
 {
 	struct invocation with = *inv;
 	const char *project = inputs_variable(inv->environ_in, "CLAUDE_PROJECT_DIR");
+	int r;
 
 	*ret_status = 0;
-	if (inv->options.n_words != 1 || strcmp(inv->options.words[0], "serve") != 0)
-		return error_set(e, EINVAL, "which one? There is: ambit mcp serve [OPTIONS]");
-	if (project && !inv->options.chdir)
+	r = check_words(inv, e);
+	if (r < 0)
+		return r;
+	if (project && !inv->options.chdir) {
 		with.options.chdir = project;
+		with.chdir_by = "CLAUDE_PROJECT_DIR";
+	}
 	return serve(&with, e);
 }

@@ -24,6 +24,7 @@ static const char *report_path(const struct options *o)
 }
 
 #define TOLD_MAX 20 /* lines on stderr; the report has them all */
+#define ALIKE_MIN 4 /* files of one directory that are told as one */
 
 /* Who hears of it: the person at stderr, or a program at --events-fd. */
 struct listener {
@@ -103,24 +104,47 @@ static void tell_unlogged(void *ctx, const struct error *e)
 	log_warn("the audit log cannot be written: %s; the run is not recorded", e->text);
 }
 
+/* How many of them, from the first on, are in its directory and there for the same reason. */
+static size_t count_alike(const struct report_entry *v, size_t n)
+{
+	const char *slash = strrchr(v->target, '/');
+	size_t dir = slash ? (size_t)(slash - v->target) + 1 : 0, alike = 1;
+
+	if (!slash)
+		return 1;
+	while (alike < n && strncmp(v[alike].target, v->target, dir) == 0 &&
+	       !strchr(v[alike].target + dir, '/') && strcmp(v[alike].reason, v->reason) == 0)
+		alike++;
+	return alike;
+}
+
 static void tell_paths(const char *what, const struct report_entry *v, size_t n, bool why)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(BUF_MAX_TEXT);
+	size_t i = 0;
 
 	if (n == 0)
 		return;
 	buf_printf(&b, "this run %s:", what);
-	for (size_t i = 0; i < n && i < TOLD_MAX; i++) {
-		buf_puts(&b, i ? ", " : " ");
-		text_append_safe(&b, v[i].target);
+	for (unsigned told = 0; i < n && told < TOLD_MAX; told++) {
+		size_t alike = why ? count_alike(&v[i], n - i) : 1;
+		bool one = alike < ALIKE_MIN;
+		const char *slash = strrchr(v[i].target, '/');
+
+		buf_puts(&b, told ? ", " : " ");
+		text_append_safe_n(&b, v[i].target,
+				   one ? strlen(v[i].target) : (size_t)(slash - v[i].target));
+		if (!one)
+			buf_printf(&b, " (%zu files", alike);
 		if (why) {
-			buf_puts(&b, " (");
+			buf_puts(&b, one ? " (" : ", ");
 			text_append_safe(&b, v[i].reason);
 			buf_putc(&b, ')');
 		}
+		i += one ? 1 : alike;
 	}
-	if (n > TOLD_MAX)
-		buf_printf(&b, " and %zu more", n - TOLD_MAX);
+	if (i < n)
+		buf_printf(&b, " and %zu more", n - i);
 	log_warn("%s", buf_str(&b));
 }
 
@@ -186,6 +210,7 @@ int run_sandboxed(const struct invocation *inv, struct run_request *req, struct 
 	req->note = tell_note;
 	req->unlogged = tell_unlogged;
 	req->ctx = &listener;
+	req->last = !req->observer;
 	if (inv->options.ask) {
 		req->ask = ask;
 		req->ask_write = ask_write;
@@ -298,6 +323,21 @@ static int run(const struct invocation *inv, struct run_request *req, struct eve
 	return run_sandboxed(inv, req, events, ret_status, e);
 }
 
+/* One word that is a whole line, and no program of that name. */
+static void hint_at_shell(const struct invocation *inv, struct error *e)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(ERROR_TEXT_MAX / 2);
+	const struct options *o = &inv->options;
+
+	if (e->exit_code != EXIT_NOT_FOUND || o->shell || o->n_words != 1 ||
+	    !strpbrk(o->words[0], " \t"))
+		return;
+	text_append_shell(&b, o->words[0]);
+	if (!b.overflow)
+		(void)error_set(e, e->code, "%s: not found; for a command line: ambit run -c %s",
+				o->words[0], buf_str(&b));
+}
+
 int cmd_run(const struct invocation *inv, int *ret_status, struct error *e)
 {
 	struct control control = { .fd = -1 };
@@ -316,6 +356,8 @@ int cmd_run(const struct invocation *inv, int *ret_status, struct error *e)
 	if (r == 0)
 		r = run(inv, &req, events, ret_status, e);
 	control_close(&control);
+	if (r < 0)
+		hint_at_shell(inv, e);
 	if (r < 0 && events) {
 		events_error(events, e);
 		*ret_status = e->exit_code ? e->exit_code : EXIT_AMBIT;

@@ -16,7 +16,8 @@
 static int find_project(const struct invocation *inv, struct policy_inputs *ret, struct error *e)
 {
 	const struct options *o = &inv->options;
-	struct inputs_request req = { .chdir = o->n_words > 0 ? o->words[0] : NULL };
+	struct inputs_request req = { .chdir = o->n_words > 0 ? o->words[0] : NULL,
+				      .chdir_by = "trust" };
 	int r;
 
 	if (o->n_words > 1)
@@ -34,22 +35,43 @@ static int find_project(const struct invocation *inv, struct policy_inputs *ret,
 }
 
 /* What the loader left out of the untrusted file is what trust lets in. */
-static void show_widening(const struct policy *p, const char *file, struct buf *out)
+static void show_widening(const struct invocation *inv, const struct policy *p, struct buf *out)
 {
-	size_t shown = 0;
+	for (size_t i = 0; i < p->widening.n; i++) {
+		const struct text_rule *w = &p->widening.v[i];
 
+		text_append_safe(out, origin_text(inv->arena, &w->origin));
+		buf_puts(out, ": ");
+		text_append_safe(out, w->text);
+		buf_putc(out, '\n');
+	}
 	for (size_t i = 0; i < p->notes.n; i++) {
-		const char *text = p->notes.v[i].text, *advice = strstr(text, " (accept with");
-
 		if (p->notes.v[i].origin.layer != LAYER_PROJECT)
 			continue;
-		text_append_safe_n(out, text, advice ? (size_t)(advice - text) : strlen(text));
+		text_append_safe(out, p->notes.v[i].text);
 		buf_putc(out, '\n');
-		shown++;
 	}
+}
+
+static void show_trust(const struct policy *p, const char *file, bool already, struct buf *out)
+{
 	text_append_safe(out, file);
-	buf_puts(out, shown > 0 ? ": this counts from now on, until the file changes\n"
-				: ": trusted until it changes; now it widens nothing\n");
+	if (already)
+		buf_puts(out, ": trusted already, until it changes");
+	else
+		buf_puts(out, p->widening.n ? ": this counts from now on, until the file changes"
+					    : ": trusted until it changes");
+	buf_puts(out, p->widening.n ? "\n" : "; now it widens nothing\n");
+}
+
+/* Each of the files, as it is now. */
+static bool is_trusted(const char *list, const struct policy *p)
+{
+	for (size_t i = 0; i < p->project_lines.n; i++) {
+		if (!trust_holds(list, p->project_lines.v[i].text))
+			return false;
+	}
+	return p->project_lines.n > 0;
 }
 
 /* The files that were read and shown, as they were then. */
@@ -81,16 +103,24 @@ int cmd_trust(const struct invocation *inv, int *ret_status, struct error *e)
 	_cleanup_buf_ struct buf out = BUF_INIT(BUF_MAX_TEXT);
 	struct policy_inputs in;
 	const struct policy *p;
+	const char *before;
+	bool already;
 	int r = find_project(inv, &in, e);
 
 	(void)ret_status;
 	if (r < 0)
 		return r;
+	before = in.trusted;
 	in.trusted = NULL;
+	in.trusting = true;
 	r = policy_load(inv->arena, &in, &p, e);
 	if (r < 0)
 		return r;
-	show_widening(p, in.project_file, &out);
+	already = is_trusted(before, p);
+	show_widening(inv, p, &out);
+	show_trust(p, in.project_file, already, &out);
+	if (already)
+		return output_write(&out, e);
 	r = p->project_lines.n
 		    ? remember(inv, &in, p, e)
 		    : error_set(e, EINVAL, "%s: gone, or a line break in its path: not trusted",

@@ -22,6 +22,8 @@ static int parse_target(const char *text, struct host *ret, uint16_t *ret_port, 
 	size_t len = strlen(text);
 	uint64_t port = PORT_HTTPS;
 
+	if (strstr(text, "://"))
+		return error_set(e, EINVAL, "a URL: write only the host name");
 	if (colon && (bracket || !strchr(colon + 1, ':'))) {
 		len = (size_t)(colon - text);
 		if (text_parse_u64(colon + 1, UINT16_MAX, &port) < 0 || port == 0)
@@ -116,7 +118,8 @@ static void explain_none(const struct question *q, const struct host *host, stru
 }
 
 /* The sandbox's own loopback: what is there of the host was asked for. */
-static void explain_loopback(const struct question *q, uint16_t port, struct answer *ret)
+static void explain_loopback(const struct question *q, const struct host *host, uint16_t port,
+			     struct answer *ret)
 {
 	const struct port_rules *ports = &q->policy->network.host_ports;
 	struct arena *a = q->inv->arena;
@@ -125,6 +128,10 @@ static void explain_loopback(const struct question *q, uint16_t port, struct ans
 	ret->rule = "network.allowHostPorts";
 	ret->source = "default";
 	ret->reason = "the sandbox has a loopback of its own, with only its own servers";
+	if (find_host(&q->policy->network.allowed, host, port))
+		ret->reason =
+			"the sandbox has a loopback of its own: an allowed domain counts only "
+			"for what asks the proxy for it";
 	ret->hint = explain_hint(a, "--allow-host-port", number);
 	for (size_t i = 0; i < ports->n; i++) {
 		if (ports->v[i].port != port)
@@ -163,9 +170,8 @@ int explain_connect(const struct question *q, struct answer *ret, struct error *
 		return 0;
 	}
 	if (is_loopback(&host)) {
-		explain_loopback(q, port, ret);
-		if (ret->verdict == VERDICT_ALLOW || !find_host(&net->allowed, &host, port))
-			return 0;
+		explain_loopback(q, &host, port, ret);
+		return 0;
 	}
 	if (net->mode == NETWORK_ALLOWLIST)
 		return explain_allowlist(q, &host, port, ret, e);

@@ -4,7 +4,9 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/text.h"
 #include "cli/cli.h"
+#include "policy/inputs.h"
 #include "policy/schema.h"
 
 #define HELP_COLUMN 34 /* where the explanations start */
@@ -98,7 +100,10 @@ void help_list_options(struct buf *out)
 
 		if (c->run)
 			buf_printf(out, "command\t%s\t%s\t%s\n", c->name,
-				   c->takes_command ? "command" : "-", c->help);
+				   c->takes_command ? "command"
+				   : c->first       ? c->first
+						    : "-",
+				   c->help);
 	}
 	for (size_t i = 0; i < options_count; i++) {
 		const struct option *o = &options_table[i];
@@ -116,6 +121,23 @@ void help_list_settings(struct buf *out)
 		buf_printf(out, "%s\n", settings_table[i].key);
 }
 
+void help_list_profiles(struct arena *a, char *const *environ_in, struct buf *out)
+{
+	const struct inputs_request anywhere = { .chdir = "/" };
+	struct policy_inputs in;
+	struct error e = { 0 };
+	const char **names;
+	size_t n;
+
+	if (inputs_gather(a, &anywhere, environ_in, &in, &e) < 0)
+		return; /* the command itself will say what is wrong */
+	n = policy_profiles(a, &in, &names);
+	for (size_t i = 0; i < n; i++) {
+		text_append_safe(out, names[i]);
+		buf_putc(out, '\n');
+	}
+}
+
 int cmd_help(const struct invocation *inv, int *ret_status, struct error *e)
 {
 	_cleanup_buf_ struct buf out = BUF_INIT(BUF_MAX_TEXT);
@@ -131,7 +153,7 @@ int cmd_help(const struct invocation *inv, int *ret_status, struct error *e)
 		return error_set(e, EINVAL, "help takes one command");
 	c = command_find(o->words[0]);
 	if (!c)
-		return command_refuse(inv->arena, inv->environ_in, o->words[0], e);
+		return command_refuse(inv->arena, inv->environ_in, o->words, e);
 	if (!c->run)
 		return error_set(e, ENOTSUP, "%s is not available in this version", c->name);
 	help_command(c, &out);

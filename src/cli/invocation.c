@@ -19,6 +19,9 @@ static void tell_sources(const struct policy_inputs *in)
 		log_info("user settings: %s", in->user_file);
 	if (in->project_file)
 		log_info("project settings: %s", in->project_file);
+	for (size_t i = 0; i < in->n_outer_files; i++)
+		log_info("settings above the project, which may only narrow: %s",
+			 in->outer_files[i]);
 	if (in->only_file)
 		log_info("settings: %s", in->only_file);
 	log_debug("directory %s, home %s, profiles in %s", in->cwd, in->home,
@@ -74,6 +77,7 @@ int invocation_inputs(const struct invocation *inv, struct policy_inputs *ret, s
 	struct setting_text *settings = arena_array(inv->arena, o->n_uses + 3, sizeof(*settings));
 	struct inputs_request req = { .settings = o->settings,
 				      .chdir = o->chdir,
+				      .chdir_by = inv->chdir_by,
 				      .live_network = o->control_fd || o->ask,
 				      .options = settings };
 	int r = o->log ? protect_log(inv, settings, e) : 0;

@@ -10,8 +10,10 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "cli/cli.h"
+#include "cli/explain.h"
 #include "cli/srt.h"
 #include "policy/inputs.h"
+#include "sandbox/plan.h"
 #include "sandbox/seatbelt/seatbelt.h"
 
 #define JSON_INDENT 2
@@ -27,6 +29,16 @@ bool own_word(char *const *argv, char *const *environ_in, int *ret_status)
 bool run_has_backend(enum backend_choice choice)
 {
 	return choice == BACKEND_SEATBELT;
+}
+
+/* A profile of Seatbelt is about paths alone. */
+int explain_by_plan(const struct question *q, enum access access, struct answer *ret,
+		    bool *ret_decided, struct error *e)
+{
+	(void)access;
+	(void)ret;
+	*ret_decided = false;
+	return plan_check_prepare(q->policy, e);
 }
 
 int cmd_learn(const struct invocation *inv, int *ret_status, struct error *e)

@@ -110,6 +110,7 @@ int cmd_run(const struct invocation *inv, int *ret_status, struct error *e)
 	struct seatbelt_request req = { .environ_in = inv->environ_in, .program = SEATBELT_EXEC };
 	struct report report = { .a = inv->arena, .backend = "seatbelt" };
 	struct run_result result = { 0 };
+	struct plan_facts facts = { 0 };
 	_cleanup_report_file_ struct report_file file = { .dir = -1, .fd = -1 };
 	_cleanup_buf_ struct buf text = BUF_INIT(BUF_MAX_TEXT);
 	int r = refuse_options(&inv->options, e);
@@ -129,7 +130,7 @@ int cmd_run(const struct invocation *inv, int *ret_status, struct error *e)
 	if (r == 0)
 		r = inputs_self(inv->arena, &req.self, e);
 	if (r == 0)
-		r = plan_prepare(req.policy, e);
+		r = plan_prepare(inv->arena, req.policy, &facts, e);
 	if (r != 0)
 		return r;
 	tell_before(inv, req.policy, &report);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -24,7 +25,7 @@ static int hold_standard_fds(struct error *e)
 }
 
 /* `ambit --version` and the like: answers that need no command. */
-static bool answer_at_once(const char *word, struct buf *out)
+static bool answer_at_once(struct arena *a, char *const *env, const char *word, struct buf *out)
 {
 	if (strcmp(word, "--version") == 0)
 		buf_puts(out, "ambit " AMBIT_VERSION "\n");
@@ -34,6 +35,8 @@ static bool answer_at_once(const char *word, struct buf *out)
 		help_list_options(out);
 	else if (strcmp(word, "--list-settings") == 0)
 		help_list_settings(out);
+	else if (strcmp(word, "--list-profiles") == 0)
+		help_list_profiles(a, env, out);
 	else
 		return false;
 	return true;
@@ -58,7 +61,7 @@ static int run_named_command(struct arena *a, char *const *argv, char *const *en
 
 	inv.command = command_find(argv[0]);
 	if (!inv.command)
-		return command_refuse(a, env, argv[0], e);
+		return command_refuse(a, env, argv, e);
 	if (!inv.command->run)
 		return error_set(e, ENOTSUP, "%s is not available in this version", argv[0]);
 	scope = (struct option_scope){ .command = inv.command->name,
@@ -90,7 +93,7 @@ static int ambit(struct arena *a, char *const *argv, char *const *env, int *ret_
 		*ret_status = EXIT_AMBIT;
 		return fd_write_all(STDERR_FILENO, buf_str(&out), out.len);
 	}
-	if (answer_at_once(argv[1], &out))
+	if (answer_at_once(a, env, argv[1], &out))
 		return output_write(&out, e);
 	if (own_word(argv, env, ret_status))
 		return 0;
@@ -126,7 +129,7 @@ int main(int argc, char **words, char **env)
 	if (is_called(argv[0], "srt") && hold_standard_fds(&e) == 0)
 		return srt_main(a, argv, env);
 	if (ambit(a, argv, env, &status, &e) == 0)
-		return status;
+		exit(status); /* the kernel is quicker to free what is left */
 	/* names in it may hold newlines: one error is one line */
 	log_error("%s", output_safe(a, e.text));
 	return e.exit_code ? e.exit_code : EXIT_AMBIT;

@@ -15,13 +15,15 @@
 /* Which commands take an option: a command has a set of groups. */
 enum option_group {
 	GROUP_GENERAL = 1 << 0, /* every command */
-	GROUP_POLICY = 1 << 1, /* what shapes a run: run, policy, explain, plan, wrap */
+	GROUP_POLICY = 1 << 1, /* what shapes a run: run, policy, explain, plan, wrap, mcp */
 	GROUP_SHELL = 1 << 2, /* commands that take a COMMAND */
 	GROUP_JSON = 1 << 3,
 	GROUP_SCHEMA = 1 << 4,
 	GROUP_ATTACK = 1 << 5,
 	GROUP_LOG = 1 << 6,
 	GROUP_LEARN = 1 << 7,
+	GROUP_RUN =
+		1 << 8, /* of a run by itself, and of those who answer about it; not of a server */
 };
 
 enum option_effect {

@@ -10,11 +10,11 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "base/sys.h"
 #include "cli/cli.h"
 #include "policy/excluded.h"
 #include "policy/inputs.h"
 #include "policy/schema.h"
+#include "sandbox/search.h"
 #include "supervise/journal.h"
 
 /* Who asked for no sandbox; NULL = nobody. */
@@ -87,15 +87,10 @@ static void record(const struct policy *p, char *const *argv)
 static int become(const struct policy *p, const char *program, char *const *argv, char **env,
 		  struct error *e)
 {
-	int r;
-
 	if (chdir(p->cwd) < 0)
 		return error_set(e, errno, "%s: %s", p->cwd, strerror(errno));
 	record(p, argv);
-	r = sys_execvpe(program, argv, env);
-	r = error_set(e, -r, "%s: %s", program, r == -ENOENT ? "not found" : strerror(-r));
-	e->exit_code = r == -ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE;
-	return r;
+	return sandbox_exec(program, argv, env, e);
 }
 
 /* What was judged is what runs: the words, not the text in a shell once more. */

@@ -17,6 +17,7 @@
 #include <sys/stat.h>
 
 #include "base/path.h"
+#include "base/sys.h"
 #include "base/text.h"
 #include "mcp/server.h"
 
@@ -629,7 +630,7 @@ static struct call *call_new(struct server *s, const struct tool *t, const struc
 	c->request = *rq;
 	c->request.id = copy_span(c->a, &rq->id);
 	c->request.token = copy_span(c->a, &rq->token);
-	c->started_ms = server_now_ms();
+	c->started_ms = sys_now_ms();
 	c->progress_ms = c->started_ms + PROGRESS_FIRST_MS;
 	s->n_calls++;
 	while (*at)

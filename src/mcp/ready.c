@@ -8,6 +8,7 @@
  */
 #include <errno.h>
 
+#include "base/sys.h"
 #include "mcp/server.h"
 #include "supervise/session.h"
 
@@ -96,7 +97,7 @@ bool ready_take(struct server *s, struct run *run, const struct session_request 
 		ready_drop(s);
 		if (err == -ESTALE && ++r->stale == STALE_MAX) {
 			r->stale = 0;
-			r->pause_ms = server_now_ms() + STALE_PAUSE_MS;
+			r->pause_ms = sys_now_ms() + STALE_PAUSE_MS;
 		}
 		return false;
 	}

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "audit/audit.h"
+#include "base/sys.h"
 #include "mcp/server.h"
 
 static const char *request_id(struct call *c)
@@ -55,7 +56,7 @@ int record_end(struct server *s, struct call *c, const char *error, struct error
 			  : error || c->failed ? "error"
 					       : "success",
 		.error = error,
-		.duration_ms = server_now_ms() - c->started_ms,
+		.duration_ms = sys_now_ms() - c->started_ms,
 		.sandboxed = !s->unsandboxed,
 	};
 

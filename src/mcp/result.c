@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/fd.h"
+#include "base/sys.h"
 #include "base/text.h"
 #include "mcp/excerpt.h"
 #include "mcp/find.h"
@@ -24,6 +25,7 @@
 #define INLINE_MAX ((size_t)32 << 10)
 #define INLINE_LEAST 500 /* of each command of a batch */
 #define BLOCKED_MAX 20 /* lines; the data has all */
+#define HINTS_MAX 20 /* in the one command */
 #define INTENT_BYTES 5000 /* shorter outputs are shown whole, intent or not */
 #define INTENT_SHOWN 2000
 #define PLACES_MAX 5 /* per question */
@@ -46,22 +48,63 @@ void result_describe(const struct report_entry *entry, struct buf *out)
 
 static void put_blocked_text(const struct run *run, struct buf *text)
 {
-	const char *hint = NULL;
-
 	for (size_t i = 0; i < run->report.n_denied && i < BLOCKED_MAX; i++) {
 		buf_puts(text, "[SANDBOX BLOCKED] ");
 		result_describe(&run->report.denied[i], text);
 		buf_putc(text, '\n');
-		hint = hint ? hint : run->report.denied[i].hint;
 	}
 	if (run->report.n_denied > BLOCKED_MAX)
 		buf_printf(text, "[SANDBOX BLOCKED] and %zu more\n",
 			   run->report.n_denied - BLOCKED_MAX);
-	if (hint) {
-		buf_puts(text, "[the user can allow it: ambit mcp serve ");
-		text_append_safe(text, hint);
-		buf_puts(text, "]\n");
+}
+
+/* The options that would allow what was stopped, each once. */
+struct hints {
+	const char *v[HINTS_MAX];
+	size_t n;
+};
+
+static void add_hint(struct hints *h, const char *hint)
+{
+	for (size_t i = 0; i < h->n; i++) {
+		if (strcmp(h->v[i], hint) == 0)
+			return;
 	}
+	if (h->n < HINTS_MAX)
+		h->v[h->n++] = hint;
+}
+
+static void add_hints(struct hints *h, const struct run *run)
+{
+	static const char mode[] = "--network allowlist";
+
+	for (size_t i = 0; i < run->report.n_denied; i++) {
+		const struct report_entry *entry = &run->report.denied[i];
+		const char *hint = entry->hint;
+
+		if (!report_can_hint(entry))
+			continue;
+		if (text_starts(hint, mode) && hint[strlen(mode)] == ' ') {
+			add_hint(h, mode);
+			hint += strlen(mode) + 1;
+		}
+		add_hint(h, hint);
+	}
+}
+
+/* One command for all of a call: whoever starts the server again wants to do so once. */
+static void put_hints(struct run *const *runs, size_t n, struct buf *text)
+{
+	struct hints h = { .n = 0 };
+
+	for (size_t i = 0; i < n; i++)
+		add_hints(&h, runs[i]);
+	if (!h.n)
+		return;
+	buf_puts(text, "[the user can allow it by adding to the server's options: ambit mcp serve");
+	for (size_t i = 0; i < h.n; i++)
+		buf_printf(text, " %s", h.v[i]);
+	buf_puts(text, "]\n");
 }
 
 static void put_blocked_data(const struct run *run, struct json *j)
@@ -168,7 +211,7 @@ static void put_end_data(const struct server *s, const struct run *run, struct j
 	json_kint(j, "stderrBytes", (int64_t)run->spool[1].size);
 	json_kint(j, "durationMs",
 		  run->state == RUN_ENDED ? (int64_t)run->result.wall_ms
-					  : (int64_t)(server_now_ms() - run->started_ms));
+					  : (int64_t)(sys_now_ms() - run->started_ms));
 	json_kint(j, "cpuMs", (int64_t)run->result.cpu_ms);
 	json_kint(j, "maxRssKb", (int64_t)(run->result.max_rss / 1024));
 	json_kbool(j, "sandboxed", run->sandboxed);
@@ -181,25 +224,32 @@ static void put_end_data(const struct server *s, const struct run *run, struct j
  * What the text says besides the output, once more: clients that show the data to the model leave
  * the text away.
  */
-static void put_messages(const struct server *s, const struct run *run, struct json *j)
+static void put_messages(struct buf *b, struct json *j)
 {
-	_cleanup_buf_ struct buf b = BUF_INIT(BUF_MAX_TEXT);
-
-	put_blocked_text(run, &b);
-	put_unsandboxed(s, &b);
-	if (run->state != RUN_ENDED || run->failure.code || run->stop != RUN_STOP_NONE)
-		put_end_text(run, &b);
-	if (!b.len)
+	if (!b->len)
 		return;
 	json_key(j, "messages");
 	json_begin_array(j);
-	for (const char *line = buf_str(&b); *line;) {
+	for (const char *line = buf_str(b); *line;) {
 		size_t len = strcspn(line, "\n");
 
 		json_string_n(j, line, len);
 		line += len + (line[len] == '\n');
 	}
 	json_end_array(j);
+}
+
+static void put_run_messages(const struct server *s, struct run *run, bool hints, struct json *j)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(BUF_MAX_TEXT);
+
+	put_blocked_text(run, &b);
+	if (hints)
+		put_hints(&run, 1, &b);
+	put_unsandboxed(s, &b);
+	if (run->state != RUN_ENDED || run->failure.code || run->stop != RUN_STOP_NONE)
+		put_end_text(run, &b);
+	put_messages(&b, j);
 }
 
 /* --- output ------------------------------------------------------------------------------------ */
@@ -343,9 +393,10 @@ void result_run(struct server *s, struct call *c, struct buf *text, struct json 
 	for (size_t i = 0; i < 2; i++)
 		truncated |= take_excerpt(run, i, room[i], &parts[i]);
 	put_blocked_text(run, text);
+	put_hints(&run, 1, text);
 	put_unsandboxed(s, text);
 	json_begin_object(j);
-	put_messages(s, run, j);
+	put_run_messages(s, run, true, j);
 	put_output_data(c, parts, j);
 	json_kbool(j, "truncated", truncated);
 	put_end_data(s, run, j);
@@ -402,7 +453,7 @@ static void put_command(struct server *s, struct call *c, struct run *run, size_
 		put_end_text(run, text);
 	json_begin_object(j);
 	json_kstring(j, "label", run->label);
-	put_messages(s, run, j);
+	put_run_messages(s, run, false, j);
 	put_output_data(c, parts, j);
 	json_kbool(j, "truncated", truncated);
 	put_end_data(s, run, j);
@@ -449,6 +500,7 @@ static void put_searches(struct server *s, struct call *c, struct buf *text, str
 
 void result_batch(struct server *s, struct call *c, struct buf *text, struct json *j)
 {
+	_cleanup_buf_ struct buf hints = BUF_INIT(BUF_MAX_TEXT);
 	size_t room = INLINE_MAX / c->n_runs, passed = 0, failed = 0;
 	bool blocked = false;
 
@@ -464,8 +516,11 @@ void result_batch(struct server *s, struct call *c, struct buf *text, struct jso
 	c->failed = failed && (passed == 0 || c->args.stop_on_error);
 	if (blocked)
 		buf_puts(text, "[SANDBOX BLOCKED] in the commands below\n");
+	put_hints(c->runs, c->next_run, &hints);
+	buf_append(text, hints.data, hints.len);
 	put_unsandboxed(s, text);
 	json_begin_object(j);
+	put_messages(&hints, j);
 	json_key(j, "commands");
 	json_begin_array(j);
 	for (size_t i = 0; i < c->n_runs; i++) {
@@ -549,9 +604,10 @@ void result_output(struct server *s, struct call *c, struct buf *text, struct js
 	}
 	run = c->runs[0];
 	put_blocked_text(run, text);
+	put_hints(&run, 1, text);
 	json_begin_object(j);
 	json_kstring(j, "label", run->label);
-	put_messages(s, run, j);
+	put_run_messages(s, run, true, j);
 	put_piece(c, run, text, j);
 	put_end_data(s, run, j);
 	json_end_object(j);
@@ -563,11 +619,11 @@ void result_output(struct server *s, struct call *c, struct buf *text, struct js
 
 void result_kill(struct server *s, struct call *c, struct buf *text, struct json *j)
 {
-	const struct run *run = c->runs[0];
+	struct run *run = c->runs[0];
 
 	put_unsandboxed(s, text);
 	json_begin_object(j);
-	put_messages(s, run, j);
+	put_run_messages(s, run, true, j);
 	put_end_data(s, run, j);
 	json_end_object(j);
 	buf_printf(text, "job %s: ", run->id);

@@ -103,6 +103,7 @@ void result_schema_run(struct json *j)
 void result_schema_batch(struct json *j)
 {
 	static const struct output_field own[] = {
+		{ "messages", "array", false, "How the user can allow what was stopped" },
 		{ "commands", "array", true, "One per command, in the order given" },
 		{ "passed", "integer", true, "How many ended well" },
 		{ "failed", "integer", true, "How many did not" },

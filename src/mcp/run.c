@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/sys.h"
 #include "mcp/language.h"
 #include "mcp/server.h"
 
@@ -111,6 +112,40 @@ void run_policy(const struct server *s, struct arena *a, const struct run_spec *
 	if (spec->n_env)
 		set_variables(a, spec, ret);
 	ret->limits.output = 0; /* held here, where the output is */
+}
+
+/*
+ * What the server's policy allows and this call did not want is the call's own doing: no option
+ * of the server's would help, and the model can ask again.
+ */
+static const char *own_wish(const struct run *run, const struct report_entry *entry)
+{
+	const struct policy_network *net = &run->whole->network;
+	struct decision d;
+
+	if (run->read_only && strcmp(entry->rule, "filesystem.allowWrite") == 0) {
+		policy_decide_path(run->whole, ACCESS_WRITE, entry->target, &d);
+		return d.verdict == VERDICT_ALLOW
+			       ? "this call asked to be read-only (readOnly: true)"
+			       : NULL;
+	}
+	if (run->no_network &&
+	    ((strcmp(entry->kind, "connect") == 0 && net->mode != NETWORK_NONE) ||
+	     (strcmp(entry->kind, "unix") == 0 &&
+	      (net->allow_all_unix_sockets || net->unix_sockets.n))))
+		return "this call asked for no network (network: false)";
+	return NULL;
+}
+
+static void reword(void *ctx, struct report_entry *entry)
+{
+	const char *wish = own_wish(ctx, entry);
+
+	if (!wish)
+		return;
+	entry->reason = wish;
+	entry->source = "the call";
+	entry->hint = NULL;
 }
 
 /* --- starting --------------------------------------------------------------------------- */
@@ -207,10 +242,15 @@ void run_start(struct server *s, struct run *run, const struct run_spec *spec)
 	run->label = arena_strdup(run->a, spec->label);
 	run->language = spec->language;
 	run->code = spec->n_files ? arena_strdup(run->work, spec->files[0].text) : NULL;
-	run->started_ms = server_now_ms();
+	run->started_ms = sys_now_ms();
 	if (spec->timeout_ms)
 		run->deadline_ms = run->started_ms + spec->timeout_ms;
 	run_policy(s, run->work, spec, &run->policy);
+	run->whole = s->req->policy;
+	run->report.reword = reword;
+	run->report.ctx = run;
+	run->no_network = spec->no_network;
+	run->read_only = spec->read_only;
 	run->output_limit =
 		s->req->policy->limits.output ? s->req->policy->limits.output : RUN_OUTPUT_DEFAULT;
 	r = open_pipes(run, far, &run->failure);

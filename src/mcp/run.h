@@ -49,6 +49,8 @@ struct run {
 	struct session *session;
 	struct unboxed unboxed;
 	struct policy policy; /* of this run: the server's, narrowed */
+	const struct policy *whole; /* the server's */
+	bool no_network, read_only; /* in which way the call asked for less */
 	struct report report;
 	int out[2]; /* read ends of stdout, stderr; -1 = at the end */
 	const struct pollfd *polled; /* what the last poll() said of it; NULL = it was not asked */

@@ -19,10 +19,10 @@
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <termios.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/sys.h"
 #include "mcp/server.h"
 #include "supervise/egress.h"
 
@@ -33,14 +33,6 @@
 #define EXIT_SET_UP 125
 #define READY_AT 3
 #define FIXED_FDS (READY_AT + READY_FDS)
-
-uint64_t server_now_ms(void)
-{
-	struct timespec ts;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
-}
 
 size_t server_running(const struct server *s)
 {
@@ -118,6 +110,17 @@ void server_note(struct server *s, const char *text)
 }
 
 /*
+ * The kernel lacks something, or refuses it: no reason that a command could have brought about with
+ * what it left in the project, nor one that may be gone with the next call.
+ */
+static bool is_lack(const struct error *e)
+{
+	return (e->exit_code == 0 || e->exit_code == EXIT_SET_UP) &&
+	       (e->code == ENOSYS || e->code == EOPNOTSUPP || e->code == EPERM ||
+		e->code == EUSERS);
+}
+
+/*
  * With `fallback warn` a machine without the means runs without a sandbox, and says so. What may
  * fail is the setting up (125); a command that cannot be run is another matter.
  */
@@ -129,7 +132,7 @@ static void hear_sandbox(struct server *s)
 	if (!run || run->state != RUN_ENDED)
 		return;
 	e = &run->failure;
-	if (e->code && (e->exit_code == 0 || e->exit_code == EXIT_SET_UP)) {
+	if (is_lack(e)) {
 		s->unsandboxed = arena_printf(s->a,
 					      "no sandbox is possible here (%s), and fallback "
 					      "is warn",
@@ -211,7 +214,7 @@ static size_t gather(struct server *s, struct loop *l)
 
 static int wait_ms(const struct server *s, const struct loop *l)
 {
-	uint64_t now = server_now_ms();
+	uint64_t now = sys_now_ms();
 	int wait = least(calls_wait_ms(s, now), ready_wait_ms(s, now));
 
 	for (size_t i = 0; i < ARRAY_LEN(s->remains); i++) {
@@ -248,12 +251,12 @@ static void read_input(struct server *s, struct loop *l)
 	l->input_ended = n <= 0;
 	take_lines(s, l->input_ended);
 	if (l->input_ended)
-		l->end_ms = server_now_ms() + END_GRACE_MS;
+		l->end_ms = sys_now_ms() + END_GRACE_MS;
 }
 
 static void step_runs(struct server *s)
 {
-	uint64_t now = server_now_ms();
+	uint64_t now = sys_now_ms();
 	struct run *next;
 
 	for (struct run *run = s->runs; run; run = next) {
@@ -279,24 +282,24 @@ static void turn(struct server *s, struct loop *l)
 	if (l->fds[1].revents)
 		read_input(s, l);
 	step_runs(s);
-	calls_step(s, server_now_ms());
+	calls_step(s, sys_now_ms());
 	if (l->fds[2].revents & (POLLERR | POLLHUP | POLLNVAL))
 		l->leave = true; /* nobody reads */
 	else if (frame_waiting(&s->out) && frame_write(&s->out, s->req->out) < 0)
 		l->leave = true;
 	runs_tidy(s);
 	if (!l->end_ms && !l->leave)
-		ready_step(s, l->fds + READY_AT, server_now_ms());
-	if (l->end_ms && (!s->calls || server_now_ms() >= l->end_ms) && !s->lists)
+		ready_step(s, l->fds + READY_AT, sys_now_ms());
+	if (l->end_ms && (!s->calls || sys_now_ms() >= l->end_ms) && !s->lists)
 		l->leave = true;
 }
 
 /* Give what is said already to a client that still reads. */
 static void flush(struct server *s)
 {
-	uint64_t until = server_now_ms() + FLUSH_MS;
+	uint64_t until = sys_now_ms() + FLUSH_MS;
 
-	while (frame_waiting(&s->out) && server_now_ms() < until) {
+	while (frame_waiting(&s->out) && sys_now_ms() < until) {
 		struct pollfd out = { .fd = s->req->out, .events = POLLOUT };
 
 		if (poll(&out, 1, 50) > 0 &&

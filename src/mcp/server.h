@@ -129,7 +129,6 @@ struct server {
 };
 
 /* serve.c */
-uint64_t server_now_ms(void);
 size_t server_running(const struct server *s);
 size_t server_jobs(const struct server *s);
 /* What is to be known before the first answer is known. */

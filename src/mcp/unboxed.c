@@ -14,7 +14,6 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -23,14 +22,6 @@
 #include "base/text.h"
 
 #define EXIT_CANNOT_RUN 126
-
-static uint64_t now_ms(void)
-{
-	struct timespec ts;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
-}
 
 int unboxed_stage(struct arena *a, struct unboxed *u, const char **ret, struct error *e)
 {
@@ -105,7 +96,7 @@ int unboxed_start(struct unboxed *u, const struct session_request *req, struct e
 		if (r < 0)
 			return error_set(e, -r, "%s: %s", req->files[i].path, strerror(-r));
 	}
-	u->started_ms = now_ms();
+	u->started_ms = sys_now_ms();
 	u->pid = fork();
 	if (u->pid == 0)
 		become(req, env);
@@ -151,7 +142,7 @@ void unboxed_end(struct unboxed *u, struct run_result *ret)
 		(void)wait4(u->pid, &status, 0, &usage);
 	}
 	*ret = (struct run_result){
-		.wall_ms = now_ms() - u->started_ms,
+		.wall_ms = sys_now_ms() - u->started_ms,
 		.cpu_ms = (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000 +
 			  (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1000,
 		.max_rss = (uint64_t)usage.ru_maxrss * 1024,

@@ -5,7 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "policy/build.h"
+
+#define GROUP_KEYS_SHOWN 4
 
 struct origin source_origin(const struct source *s, const struct node *n)
 {
@@ -168,6 +171,25 @@ static int unknown_key(const struct source *s, const struct node *n, const char 
 	return source_fail(s, &at, key, e, "unknown key");
 }
 
+/* "filesystem" alone, where one of its keys is wanted. */
+static int group_as_key(const struct builder *b, const struct source *s, const char *group,
+			struct error *e)
+{
+	const char *keys = NULL;
+
+	for (size_t i = 0, shown = 0; i < settings_count && shown < GROUP_KEYS_SHOWN; i++) {
+		const struct setting *row = &settings_table[i];
+
+		if (!text_starts(row->key, group) || row->key[strlen(group)] != '.' ||
+		    row->type == SETTING_REFUSED || row->type == SETTING_ACCEPTED)
+			continue;
+		keys = keys ? arena_printf(b->a, "%s, %s", keys, row->key) : row->key;
+		shown++;
+	}
+	return source_fail(s, NULL, group, e, "is a section: name a key of it (%s, ...)",
+			   keys ? keys : group);
+}
+
 /* The depth of the recursion is that of the table's names: unknown ones end it. */
 static int apply_group(struct builder *b, const struct source *s, const struct node *map,
 		       const char *prefix, struct error *e)
@@ -205,7 +227,8 @@ int apply_text(struct builder *b, const struct source *s, const char *key, const
 	int row = setting_find(key), r;
 
 	if (row < 0)
-		return unknown_key(s, &n, key, e);
+		return setting_is_group(key) ? group_as_key(b, s, key, e)
+					     : unknown_key(s, &n, key, e);
 	r = apply_node(b, s, (size_t)row, &n, e);
 	return r < 0 ? r : 0;
 }

@@ -35,16 +35,16 @@ struct source {
 	const char *file; /* for error messages */
 	const char *base; /* where relative paths start */
 	const char *trust_dir; /* of a project: what `ambit trust` would be told */
-	bool of_managed; /* a profile that the managed file asks for: its locks do not bind it */
 	bool strict; /* breaking a lock is an error, not a note */
 	bool no_escapes; /* in paths, a backslash is a backslash */
+	bool by_variable; /* ~ is HOME, though the layer is the managed one */
 	bool foreign; /* another program's file: paths that are not there are skipped */
 	unsigned *left_out; /* SOURCE_NARROWING: counts what widens, instead of a note for each */
 };
 
 struct row_state {
 	struct origin origin; /* of the present value */
-	bool managed; /* the managed file gave a value: nobody may go beyond it */
+	bool managed; /* the managed file or its profile gave a value: nobody may go beyond it */
 	struct value managed_value;
 	struct origin managed_origin;
 	bool locked; /* named in the managed file's `locked` */
@@ -56,6 +56,7 @@ struct builder {
 	const struct policy_inputs *in;
 	struct policy *p;
 	struct row_state *rows; /* settings_count of them */
+	const char *account_home; /* canonical; NULL = not asked for yet */
 	const char *known; /* a canonical directory, where rule_resolve() was last */
 	/* before the untrusted project began: what counts as allowed already */
 	size_t lower_rules, lower_hosts;
@@ -78,6 +79,9 @@ void builder_note(struct builder *b, const struct origin *o, const char *fmt, ..
 /* load.c: is this very text of a project's file trusted? Noted for `ambit trust` in any case. */
 bool builder_trusts(struct builder *b, const char *file, const char *text, size_t len);
 
+/* load.c: an absolute path, made canonical. */
+const char *builder_canonical(const struct builder *b, const char *path);
+
 /* load.c: the policy is read from this file; relative to the working directory. */
 void builder_reads(struct builder *b, const char *file);
 
@@ -90,6 +94,9 @@ bool value_equal(const struct setting *row, struct value a, struct value b);
 /* Does going from `from` to `to` allow more? */
 bool value_widens(const struct setting *row, struct value from, struct value to);
 bool value_narrows(const struct setting *row, struct value from, struct value to);
+/* Which of row->values the node is; else an error with the nearest. */
+int value_find_word(const struct source *s, const struct setting *row, const struct node *n,
+		    uint64_t *ret, struct error *e) NODISCARD;
 bool setting_is_scalar(const struct setting *row);
 /* The text of a node that must be a string. */
 int node_string(const struct source *s, const char *key, const struct node *n, const char **ret,
@@ -100,9 +107,14 @@ int node_string(const struct source *s, const char *key, const struct node *n, c
  */
 int merge_value(struct builder *b, const struct source *s, size_t row, const struct node *n,
 		struct value v, struct error *e) NODISCARD;
+/* An untrusted project would widen: left out with a note. Always 0. */
+int merge_widening(struct builder *b, const struct source *s, const char *key,
+		   const struct node *n);
 /* covered: what the entry allows is allowed already */
 int merge_admit(struct builder *b, const struct source *s, size_t row, const struct node *n,
 		bool covered, struct error *e) NODISCARD;
+/* Do the managed file's locks bind this source? */
+bool merge_is_bound(const struct source *s);
 /* The entry goes against a rule of the managed file. */
 int merge_violation(struct builder *b, const struct source *s, const char *key,
 		    const struct node *n, const struct origin *by, struct error *e) NODISCARD;
@@ -127,6 +139,8 @@ int apply_text(struct builder *b, const struct source *s, const char *key, const
 /* rules.c */
 int rule_add(struct builder *b, const struct source *s, size_t row, const struct node *n,
 	     struct error *e) NODISCARD;
+/* What ~ stands for: HOME, in managed settings the home directory of the account, where that is known. */
+const char *rule_home(struct builder *b, enum layer layer);
 /* ~ and relative paths made absolute. */
 int rule_expand(struct builder *b, const struct source *s, const char *text, const char **ret,
 		struct error *e) NODISCARD;
@@ -148,7 +162,7 @@ int protect_add(struct builder *b, const struct source *s, size_t row, const str
 		struct error *e) NODISCARD;
 int protect_lift(struct builder *b, const struct source *s, size_t row, const struct node *n,
 		 struct error *e) NODISCARD;
-void protect_finish(struct builder *b);
+int protect_finish(struct builder *b, struct error *e) NODISCARD;
 
 /* own.c: the places of ambit itself, last of all */
 int own_finish(struct builder *b, struct error *e) NODISCARD;
@@ -166,6 +180,8 @@ struct ruling {
 };
 void decide_by_rules(const struct policy *p, size_t n_rules, enum access access, const char *path,
 		     struct ruling *ret);
+/* The locked deny that nothing opens here, also below a private directory; NULL: there is none. */
+const struct path_rule *decide_locked(const struct policy *p, enum access access, const char *path);
 /*
  * The protected name that covers `path`, given that writing is allowed by a rule on its first
  * root_depth components, or NULL. A name may begin above them (rule ~/.claude, name

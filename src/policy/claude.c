@@ -454,7 +454,7 @@ static int apply_managed(struct builder *b, const struct claude_files *files, st
 	return r;
 }
 
-/* The nearest directory with a .claude of its own; the home's is the user's. */
+/* As a command could make nearer ones, all of them narrow; the home's is the user's. */
 static int apply_project(struct builder *b, const struct claude_files *files, struct error *e)
 {
 	static const char *const names[] = { ".claude/settings.json",
@@ -463,19 +463,15 @@ static int apply_project(struct builder *b, const struct claude_files *files, st
 	int r = 0;
 
 	for (const char *dir = files->cwd; dir; dir = parent(b->a, dir)) {
-		bool found = false;
-
 		for (size_t i = 0; r >= 0 && i < ARRAY_LEN(names); i++) {
 			const char *file = path_join(b->a, dir, names[i]);
 
 			if (view->kind(view, file) == FILE_ABSENT ||
 			    (files->user && strcmp(file, files->user) == 0))
 				continue;
-			found = true;
 			r = apply_untrusted(b, dir, names[i], e);
 		}
-		if (r < 0 || found || !files->top || strcmp(dir, files->top) == 0 ||
-		    strcmp(dir, "/") == 0)
+		if (r < 0 || !files->top || strcmp(dir, files->top) == 0 || strcmp(dir, "/") == 0)
 			return r;
 	}
 	return r;

@@ -65,7 +65,9 @@ static void contest_enter(struct contest *c, const struct path_rule *rule, int d
 
 struct scan {
 	struct contest read; /* all rules about reading */
-	struct contest managed; /* the same among the managed ones: theirs is the last word */
+	/* the same among those of the managed file, and with those of its profiles: theirs is the
+	 * last word, in this order, so that a profile opens nothing that the file itself denies */
+	struct contest managed, with_profiles;
 	struct contest own; /* the places of ambit itself: nobody has a say there */
 	struct contest allow_write, deny_write;
 };
@@ -89,6 +91,8 @@ static void scan_rules(const struct policy *p, size_t n_rules, const char *path,
 		contest_enter(&s->read, rule, depth);
 		if (rule->origin.layer == LAYER_MANAGED)
 			contest_enter(&s->managed, rule, depth);
+		if (layer_is_managed(rule->origin.layer))
+			contest_enter(&s->with_profiles, rule, depth);
 		if (rule->origin.layer == LAYER_DEFAULT && rule->locked)
 			s->own = (struct contest){ rule, depth };
 	}
@@ -108,16 +112,24 @@ static int private_depth(const struct policy *p, const char *path)
 	return -1;
 }
 
+/* Who decides about reading. */
+static const struct contest *last_word(const struct scan *s)
+{
+	if (s->own.rule)
+		return &s->own;
+	if (s->managed.rule && s->managed.rule->locked)
+		return &s->managed;
+	if (s->with_profiles.rule && s->with_profiles.rule->locked)
+		return &s->with_profiles;
+	return &s->read;
+}
+
 static void rule_on_read(const struct policy *p, const struct scan *s, const char *path,
 			 struct ruling *ret)
 {
-	const struct contest *best = &s->read;
+	const struct contest *best = last_word(s);
 	int private = private_depth(p, path);
 
-	if (s->managed.rule && s->managed.rule->locked)
-		best = &s->managed;
-	if (s->own.rule)
-		best = &s->own;
 	if (private >= 0 && (!best->rule || best->depth < private)) {
 		*ret = (struct ruling){ VERDICT_DENY, NULL, (unsigned)private,
 					"the sandbox has its own private directory here", true };
@@ -163,6 +175,19 @@ void decide_by_rules(const struct policy *p, size_t n_rules, enum access access,
 		*ret = (struct ruling){ VERDICT_ALLOW, s.allow_write.rule,
 					(unsigned)s.allow_write.depth, "inside a writable path",
 					false };
+}
+
+const struct path_rule *decide_locked(const struct policy *p, enum access access, const char *path)
+{
+	const struct path_rule *rule;
+	struct scan s = { 0 };
+
+	scan_rules(p, p->fs.rules.n, path, &s);
+	rule = s.deny_write.rule;
+	if (access == ACCESS_WRITE && rule && rule->locked)
+		return rule;
+	rule = last_word(&s)->rule;
+	return rule && rule->locked ? rule : NULL;
 }
 
 void policy_decide_path(const struct policy *p, enum access access, const char *path,

@@ -194,9 +194,10 @@ static void names_read(const struct builder *b, const char *dir, struct names *r
 {
 	const struct view *view = b->in->view;
 	const char *const *list = NULL;
-	int count = view->list(view, b->a, dir, &list);
+	int count = view->peek ? view->peek(view, b->a, dir, &list)
+			       : view->list(view, b->a, dir, &list);
 
-	ret->usable = count >= 0;
+	ret->usable = count >= 0; /* or it is large: then each is looked for */
 	for (int i = 0; i < count; i++) {
 		unsigned h = hash_name(list[i], strlen(list[i]));
 

@@ -28,10 +28,16 @@ struct unsafe {
 #define SECRET "looks like a secret"
 #define LOADER "makes the loader run other code"
 #define HOOK "makes a shell, interpreter or tool run other code"
+#define CLUSTER "leads to cluster credentials"
 #define OUTSIDE "leads to a process outside the sandbox"
 
-/* Upper case: names are compared without case. */
-static const struct unsafe unsafe_names[] = {
+/*
+ * Upper case: names are compared without case. Two tables, so that of most rows only those are looked
+ * at whose first letter is the name's.
+ */
+static const struct unsafe unsafe_parts[] = {
+	{ ENDS, "ASKPASS", HOOK },
+
 	{ HOLDS, "SECRET", SECRET },
 	{ HOLDS, "PASSWORD", SECRET },
 	{ HOLDS, "PASSWD", SECRET },
@@ -41,25 +47,65 @@ static const struct unsafe unsafe_names[] = {
 	{ HOLDS, "API_KEY", SECRET },
 	{ HOLDS, "ACCESS_KEY", SECRET },
 	{ HOLDS, "PRIVATE_KEY", SECRET },
+	{ HOLDS, "KEYSTORE", SECRET },
 	{ HOLDS, "AUTH_CONFIG", SECRET },
+	{ HOLDS, "AUTHORIZATION", SECRET },
+	{ HOLDS, "AUTH_HEADER", SECRET },
+	{ HOLDS, "CONNECTION_STRING", SECRET },
+	{ HOLDS, "CONNECTIONSTRING", SECRET },
+	{ HOLDS, "CONNSTR", SECRET }, /* Azure: SQLCONNSTR_NAME */
+	{ HOLDS, "CONN_STR", SECRET },
+	{ HOLDS, "KUBE_CONFIG", CLUSTER },
+	{ HOLDS, "SERVICE_ACCOUNT", SECRET },
+	{ HOLDS, "WEBHOOK_URL", SECRET }, /* who knows the address may use it */
+	{ ENDS, "WEBHOOK", SECRET },
 	{ ENDS, "TOKEN", SECRET },
 	{ ENDS, "TOKENS", SECRET },
-	{ ENDS, "_KEY", SECRET },
-	{ ENDS, "_AUTH", SECRET },
+	{ ENDS, "KEY", SECRET },
+	{ ENDS, "_KEYS", SECRET },
+	{ ENDS, "AUTH", SECRET },
+	{ ENDS, "PASS", SECRET },
 	{ ENDS, "_PWD", SECRET },
-	{ ENDS, "_PAT", SECRET },
+	{ ENDS, "DBPWD", SECRET },
 	{ ENDS, "_DSN", SECRET },
+	{ ENDS, "_SALT", SECRET },
+	{ ENDS, "_HEADERS", SECRET }, /* of requests: OTEL_EXPORTER_OTLP_HEADERS */
+	{ ENDS, "CREDS", SECRET },
+	{ ENDS, "_SAS", SECRET }, /* Azure: shared access signature */
+	/* Bundler: BUNDLE_GEMS__EXAMPLE__COM is the login there */
+	{ ENDS, "__COM", SECRET },
+	{ ENDS, "__ORG", SECRET },
+	{ ENDS, "__IO", SECRET },
 	{ WORD, "TOKEN", SECRET },
+	{ WORD, "KEY_BASE64", SECRET },
 	{ WORD, "PASS", SECRET },
 	{ WORD, "PASSCODE", SECRET },
+	{ WORD, "PW", SECRET },
+	{ WORD, "PAT", SECRET },
 	{ WORD, "JWT", SECRET },
+	{ WORD, "HMAC", SECRET },
 	{ WORD, "COOKIE", SECRET },
 	{ WORD, "COOKIES", SECRET },
 	{ WORD, "BEARER", SECRET },
+	{ WORD, "MNEMONIC", SECRET },
+	{ WORD, "P12", SECRET },
+	{ WORD, "PFX", SECRET },
+};
+
+static const struct unsafe unsafe_names[] = {
 	{ BEGINS, "AWS_", SECRET },
 	{ BEGINS, "PGPASS", SECRET },
-	{ IS, "KUBECONFIG", "leads to cluster credentials" },
+	{ BEGINS, "OP_SESSION", SECRET }, /* 1Password */
+	{ IS, "BW_SESSION", SECRET }, /* Bitwarden */
+	{ IS, "FASTLANE_SESSION", SECRET },
+	{ IS, "CSC_LINK", SECRET }, /* electron-builder: the certificate itself */
+	{ IS, "NIX_CONFIG", SECRET }, /* access-tokens = ... */
+	{ IS, "NPM_CONFIG_OTP", SECRET },
+	{ BEGINS, "KUBECONFIG", CLUSTER },
 	{ IS, "NETRC", SECRET },
+	{ IS, "KRB5CCNAME", "leads to tickets of Kerberos" },
+	{ IS, "KRB5_KTNAME", "leads to tickets of Kerberos" },
+	{ IS, "KRB5_CLIENT_KTNAME", "leads to tickets of Kerberos" },
 
 	{ BEGINS, "LD_", LOADER },
 	{ BEGINS, "DYLD_", LOADER },
@@ -106,7 +152,6 @@ static const struct unsafe unsafe_names[] = {
 	{ IS, "GIT_CONFIG", HOOK },
 	{ BEGINS, "GIT_CONFIG_", HOOK },
 	{ BEGINS, "GIT_SSH", HOOK },
-	{ ENDS, "ASKPASS", HOOK },
 	{ IS, "LESSOPEN", HOOK },
 	{ IS, "LESSCLOSE", HOOK },
 	{ IS, "RIPGREP_CONFIG_PATH", HOOK },
@@ -148,6 +193,14 @@ static const struct unsafe unsafe_names[] = {
 	{ IS, "CLAUDE_CODE_SSE_PORT", OUTSIDE },
 };
 
+/* Ends of harmless names that a row of ENDS would match: words, and numbers of tokens for models. */
+static const char *const harmless_ends[] = {
+	"COMPASS",        "BYPASS",          "SURPASS",    "MONKEY",        "DONKEY",
+	"TURKEY",         "WHISKEY",         "JOCKEY",     "HOCKEY",        "HOTKEY",
+	"HOTKEYS",        "LESSKEY",         "MAX_TOKENS", "OUTPUT_TOKENS", "INPUT_TOKENS",
+	"CONTEXT_TOKENS", "THINKING_TOKENS",
+};
+
 /* What stays with `none`. */
 static const char *const basic_names[] = { "PATH",  "HOME", "USER", "LOGNAME",
 					   "SHELL", "TERM", "LANG", "TZ" };
@@ -176,15 +229,18 @@ static bool holds_word(const char *name, const char *word)
 	return false;
 }
 
-static bool is_unsafe(const struct unsafe *u, const char *upper)
+static bool is_unsafe(const struct unsafe *u, const char *upper, size_t n)
 {
+	size_t len;
+
 	switch (u->how) {
 	case IS:
-		return *upper == *u->text && strcmp(upper, u->text) == 0;
+		return strcmp(upper, u->text) == 0;
 	case BEGINS:
-		return *upper == *u->text && text_starts(upper, u->text);
+		return text_starts(upper, u->text);
 	case ENDS:
-		return text_ends(upper, u->text);
+		len = strlen(u->text);
+		return n >= len && memcmp(upper + n - len, u->text, len) == 0;
 	case HOLDS:
 		return strstr(upper, u->text) != NULL;
 	case WORD:
@@ -193,18 +249,88 @@ static bool is_unsafe(const struct unsafe *u, const char *upper)
 	return true;
 }
 
-/* scheme://user:password@host */
+static bool is_harmless(const char *upper)
+{
+	for (size_t i = 0; i < ARRAY_LEN(harmless_ends); i++) {
+		if (text_ends(upper, harmless_ends[i]))
+			return true;
+	}
+	return false;
+}
+
+/* A name of 20 or more letters with a digit among them, in the place of a user, is a token. */
+#define TOKEN_MIN 20
+
+/* user:password@host behind the ://, or token@host, or token:@host */
+static bool has_login(const char *s)
+{
+	const char *colon = NULL;
+	size_t user = 0;
+	bool digit = false;
+
+	for (; *s && *s != '@'; s++) {
+		if (*s == '/' || *s == '?' || *s == '#' || *s == ' ')
+			return false;
+		if (*s == ':' && !colon)
+			colon = s;
+		user += !colon;
+		digit |= !colon && ascii_digit(*s);
+	}
+	return *s == '@' && ((colon && colon + 1 < s) || (user >= TOKEN_MIN && digit));
+}
+
+/* Keys in connection strings and the like (Host=h;Password=p), without blanks, - and _. */
+static const char *const secret_keys[] = { "password",    "passwd",    "pwd",
+					   "accountkey",  "accesskey", "authtoken",
+					   "accesstoken", "apikey",    "clientsecret" };
+
+/* Is what stands before `end` in the text such a key? */
+static bool ends_in_key(const char *text, const char *end, const char *key)
+{
+	const char *k = key + strlen(key);
+
+	while (k > key && end > text) {
+		char c = *--end;
+
+		if ((c == '_' || c == '-' || c == ' ') && k < key + strlen(key))
+			continue;
+		if (ascii_lower(c) != *--k)
+			return false;
+	}
+	/* "pwd" is a word in itself only */
+	return k == key && (strlen(key) > 3 || end == text || !ascii_alnum(end[-1]));
+}
+
+static bool is_key_of_secret(const char *text, const char *equals)
+{
+	char last = equals > text ? ascii_lower(equals[-1]) : '\0';
+
+	/* the keys' last letters: most others are turned away here */
+	if ((last != 'd' && last != 'y' && last != 'n' && last != 't') || !equals[1] ||
+	    strchr(";&, ", equals[1]))
+		return false;
+	for (size_t i = 0; i < ARRAY_LEN(secret_keys); i++) {
+		if (ends_in_key(text, equals, secret_keys[i]))
+			return true;
+	}
+	return false;
+}
+
+/* Anywhere in it: lists of addresses, and of keys with values, are common. */
 static bool value_has_password(const char *value)
 {
-	const char *s = strstr(value, "://");
-	const char *at, *colon;
+	for (const char *s = value; *s; s++) {
+		if (*s == ':' && s[1] == '/' && s[2] == '/' && has_login(s + 3))
+			return true;
+		if (*s == '=' && is_key_of_secret(value, s))
+			return true;
+	}
+	return false;
+}
 
-	if (!s)
-		return false;
-	s += 3;
-	at = s + strcspn(s, "@/?# ");
-	colon = memchr(s, ':', (size_t)(at - s));
-	return *at == '@' && colon && colon + 1 < at;
+static uint32_t letter_bit(char c)
+{
+	return 1u << (c >= 'A' && c <= 'Z' ? c - 'A' : 31);
 }
 
 /* The set of letters in a word: a row can only match a name that has all of its letters. */
@@ -213,27 +339,64 @@ static uint32_t letters_of(const char *s)
 	uint32_t set = 0;
 
 	for (; *s; s++)
-		set |= *s >= 'A' && *s <= 'Z' ? 1u << (*s - 'A') : 1u << 31;
+		set |= letter_bit(*s);
 	return set;
 }
 
-/* letters_of() each row, worked out once for all variables. */
+#define FIRST_LETTERS 32 /* by the last five bits: A to Z, and some for '_' */
+
+/* About the rows, worked out once for all variables. */
 struct letters {
-	uint32_t row[ARRAY_LEN(unsafe_names)];
+	uint32_t part[ARRAY_LEN(unsafe_parts)]; /* letters_of() each */
+	uint8_t first[FIRST_LETTERS],
+		next[ARRAY_LEN(unsafe_names)]; /* + 1, of this letter; 0 = none */
 };
+_Static_assert(ARRAY_LEN(unsafe_names) < UINT8_MAX, "the rows can be numbered");
+
+static void letters_fill(struct letters *l)
+{
+	for (size_t i = 0; i < ARRAY_LEN(unsafe_parts); i++)
+		l->part[i] = letters_of(unsafe_parts[i].text);
+	for (size_t i = 0; i < ARRAY_LEN(unsafe_names); i++) {
+		uint8_t *first = &l->first[(unsigned char)*unsafe_names[i].text % FIRST_LETTERS];
+
+		l->next[i] = *first;
+		*first = (uint8_t)(i + 1);
+	}
+}
+
+/* The name in upper case, and which letters it has. */
+static size_t raise_name(const char *name, char upper[ENV_NAME_MAX + 1], uint32_t *ret_has)
+{
+	uint32_t has = 0;
+	size_t n = 0;
+
+	for (; name[n]; n++) {
+		char c = name[n] >= 'a' && name[n] <= 'z' ? (char)(name[n] - 'a' + 'A') : name[n];
+
+		upper[n] = c;
+		has |= letter_bit(c);
+	}
+	upper[n] = '\0';
+	*ret_has = has;
+	return n;
+}
 
 static const char *why_unsafe(const struct letters *letters, const char *name, const char *value)
 {
-	char upper[ENV_NAME_MAX + 1] = { 0 };
-	size_t n = strlen(name);
+	char upper[ENV_NAME_MAX + 1];
 	uint32_t has;
+	size_t i, n = raise_name(name, upper, &has);
 
-	for (size_t i = 0; i <= n; i++)
-		upper[i] = name[i] >= 'a' && name[i] <= 'z' ? (char)(name[i] - 'a' + 'A') : name[i];
-	has = letters_of(upper);
-	for (size_t i = 0; i < ARRAY_LEN(unsafe_names); i++) {
-		if (!(letters->row[i] & ~has) && is_unsafe(&unsafe_names[i], upper))
-			return unsafe_names[i].why;
+	for (i = 0; i < ARRAY_LEN(unsafe_parts); i++) {
+		if (!(letters->part[i] & ~has) && is_unsafe(&unsafe_parts[i], upper, n) &&
+		    !(unsafe_parts[i].how == ENDS && is_harmless(upper)))
+			return unsafe_parts[i].why;
+	}
+	for (i = letters->first[(unsigned char)*upper % FIRST_LETTERS]; i;
+	     i = letters->next[i - 1]) {
+		if (is_unsafe(&unsafe_names[i - 1], upper, n))
+			return unsafe_names[i - 1].why;
 	}
 	return value_has_password(value) ? "holds a password" : NULL;
 }
@@ -288,7 +451,9 @@ struct list {
 static char **list_find(const struct list *l, const char *entry, size_t len)
 {
 	for (size_t i = 0; i < l->n; i++) {
-		if (strncmp(l->v[i], entry, len) == 0)
+		const char *v = l->v[i];
+
+		if (*v == *entry && strncmp(v, entry, len) == 0)
 			return &l->v[i];
 	}
 	return NULL;
@@ -348,8 +513,7 @@ char **policy_environment(const struct policy *p, struct arena *a, char *const *
 {
 	struct list l = { .a = a };
 
-	for (size_t i = 0; i < ARRAY_LEN(unsafe_names); i++)
-		l.letters.row[i] = letters_of(unsafe_names[i].text);
+	letters_fill(&l.letters);
 	for (char *const *e = environ_in; e && *e; e++)
 		inherit(p, &l, *e, ret_dropped);
 	if (p->fs.tmp == TMP_PRIVATE)

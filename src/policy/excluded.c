@@ -145,7 +145,7 @@ static void judge_excluded(const struct policy *p, struct arena *a, char *const 
 	if (!ret->rule)
 		return;
 	ret->argv = argv;
-	if (p->only_managed_outside && ret->rule->origin.layer != LAYER_MANAGED) {
+	if (p->only_managed_outside && !layer_is_managed(ret->rule->origin.layer)) {
 		ret->reason = "the managed settings keep the sandbox on";
 	} else if (!p->allow_unsandboxed_commands) {
 		ret->place = COMMAND_REFUSED;

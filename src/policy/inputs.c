@@ -121,15 +121,22 @@ const char *inputs_home(struct arena *a, const char *home_variable, const char *
 	return home ? path_absolute(a, "/", home) : NULL;
 }
 
-/* The program is static: getpwuid() would want the loader. */
+/* The program is static: getpwuid() would want the loader. NULL where others than the file know it. */
+static const char *account_home(struct arena *a)
+{
+	_cleanup_free_ char *passwd = NULL;
+
+	(void)!fd_read_file(AT_FDCWD, "/etc/passwd", PASSWD_MAX, &passwd, NULL);
+	return inputs_home(a, NULL, passwd, getuid());
+}
+
 static int find_home(struct arena *a, char *const *environ_in, const char **ret, struct error *e)
 {
 	const char *variable = inputs_variable(environ_in, "HOME");
-	_cleanup_free_ char *passwd = NULL;
 
-	if (!variable || variable[0] != '/')
-		(void)!fd_read_file(AT_FDCWD, "/etc/passwd", PASSWD_MAX, &passwd, NULL);
-	*ret = inputs_home(a, variable, passwd, getuid());
+	*ret = inputs_home(a, variable, NULL, 0);
+	if (!*ret)
+		*ret = account_home(a);
 	if (!*ret)
 		return error_set(
 			e, ENOENT,
@@ -200,29 +207,86 @@ static const char *parent_of(struct arena *a, const char *dir)
 	return slash == dir ? "/" : arena_strndup(a, dir, (size_t)(slash - dir));
 }
 
-const char *inputs_project_top(struct arena *a, const char *dir, const char *home)
+/* A place like /tmp, where everybody can make a .git and settings for others. */
+static bool is_for_everybody(const struct stat *st)
 {
-	const char *below_home = dir;
-
-	for (const char *d = dir;; d = parent_of(a, d)) {
-		if (is_there(path_join(a, d, ".git")) != 0)
-			return d;
-		if (strcmp(d, home) != 0 && path_within(d, home))
-			below_home = d;
-		if (strcmp(d, "/") == 0)
-			return below_home;
-	}
+	return st->st_mode & S_ISVTX && st->st_mode & S_IWOTH;
 }
 
-int inputs_project_file(struct arena *a, const char *dir, const char *top, const char **ret,
-			struct error *e)
+/* Does the search end below this directory? `past` the work tree it goes on among our own. */
+static bool ends_below(const char *dir, bool past)
 {
-	for (const char *d = dir;; d = parent_of(a, d)) {
-		int r = find_settings(a, d, ".ambit", ret, e);
+	struct stat st;
 
-		if (r < 0 || *ret || strcmp(d, top) == 0)
-			return r;
+	if (lstat(dir, &st) < 0)
+		return past; /* who may not look at it is not stopped by it */
+	return is_for_everybody(&st) || (past && st.st_uid != geteuid());
+}
+
+struct project_span inputs_project_span(struct arena *a, const char *dir, const char *home)
+{
+	struct project_span span = { NULL, dir };
+	bool at_home = strcmp(dir, home) != 0 && path_within(dir, home);
+
+	for (const char *d = dir;; d = parent_of(a, d)) {
+		bool below_home = strcmp(d, home) != 0 && path_within(d, home);
+
+		if ((d != dir && ends_below(d, span.own != NULL)) ||
+		    (span.own && at_home && !below_home))
+			break;
+		if (is_there(path_join(a, d, ".git")) != 0) {
+			span.top = d;
+			span.own = span.own ? span.own : d;
+		}
+		if (below_home)
+			span.top = d;
+		if (strcmp(d, "/") == 0)
+			break;
 	}
+	if (!span.own)
+		span.own = span.top;
+	return span;
+}
+
+/* Beyond the work tree only what we wrote ourselves counts, or root. */
+static bool is_ours(const char *path)
+{
+	struct stat st;
+
+	return lstat(path, &st) == 0 && (st.st_uid == geteuid() || st.st_uid == 0);
+}
+
+int inputs_project_files(struct arena *a, const char *dir, struct project_span span,
+			 const char **ret, const char ***ret_outer, size_t *ret_n_outer,
+			 struct error *e)
+{
+	const char **outer = NULL;
+	size_t n = 0;
+
+	*ret = NULL;
+	for (const char *d = dir;; d = parent_of(a, d)) {
+		bool own = path_within(d, span.own);
+		const char *file;
+		int r = find_settings(a, d, ".ambit", &file, e);
+
+		if (r < 0)
+			return r;
+		if (file && own && !*ret)
+			*ret = file;
+		else if (file && (own || is_ours(file)))
+			*ARENA_PUSH(a, outer, n) = file;
+		if (strcmp(d, span.top) == 0)
+			break;
+	}
+	for (size_t i = 0; i < n / 2; i++) {
+		const char *nearer = outer[i];
+
+		outer[i] = outer[n - 1 - i];
+		outer[n - 1 - i] = nearer;
+	}
+	*ret_outer = outer;
+	*ret_n_outer = n;
+	return 0;
 }
 
 int inputs_self(struct arena *a, const char **ret, struct error *e)
@@ -340,15 +404,16 @@ static int gather_settings(struct arena *a, const struct inputs_request *o, char
 static int gather_cwd(struct arena *a, const struct inputs_request *o, char *const *environ_in,
 		      struct policy_inputs *in, struct error *e)
 {
+	const char *by = o->chdir_by ? o->chdir_by : "--chdir";
 	char path[PATH_MAX];
 	struct stat st;
 
 	if (!o->chdir)
 		return inputs_working_directory(a, environ_in, &in->cwd, e);
 	if (!realpath(o->chdir, path) || stat(path, &st) < 0)
-		return error_set(e, errno, "--chdir %s: %s", o->chdir, strerror(errno));
+		return error_set(e, errno, "%s %s: %s", by, o->chdir, strerror(errno));
 	if (!S_ISDIR(st.st_mode))
-		return error_set(e, ENOTDIR, "--chdir %s: %s", o->chdir, strerror(ENOTDIR));
+		return error_set(e, ENOTDIR, "%s %s: %s", by, o->chdir, strerror(ENOTDIR));
 	in->cwd = arena_strdup(a, path);
 	return 0;
 }
@@ -374,6 +439,7 @@ static int gather_files(struct arena *a, const struct inputs_request *o, char *c
 		o->settings ? o->settings : inputs_variable(environ_in, "AMBIT_SETTINGS");
 	const char **dirs = arena_array(a, 2, sizeof(*dirs));
 	struct view_entry cwd, home;
+	struct project_span span;
 	struct claude_files *claude = claude_files(a, environ_in, in->home);
 	int r;
 
@@ -397,8 +463,10 @@ static int gather_files(struct arena *a, const struct inputs_request *o, char *c
 	in->view->look(in->view, a, in->cwd, &cwd);
 	in->view->look(in->view, a, in->home, &home);
 	claude->cwd = cwd.real;
-	claude->top = inputs_project_top(a, cwd.real, home.real);
-	r = inputs_project_file(a, cwd.real, claude->top, &in->project_file, e);
+	span = inputs_project_span(a, cwd.real, home.real);
+	claude->top = span.top;
+	r = inputs_project_files(a, cwd.real, span, &in->project_file, &in->outer_files,
+				 &in->n_outer_files, e);
 	if (r < 0 || !in->project_file)
 		return r;
 	return trust_read(a, inputs_trust_store(a, environ_in, in->home), &in->trusted, e);
@@ -423,7 +491,9 @@ static void gather_proxies(char *const *environ_in, struct policy_inputs *in)
 int inputs_gather(struct arena *a, const struct inputs_request *o, char *const *environ_in,
 		  struct policy_inputs *ret, struct error *e)
 {
-	struct policy_inputs in = { .view = &path_host_view, .live_network = o->live_network };
+	struct policy_inputs in = { .view = &path_host_view,
+				    .account_home = account_home,
+				    .live_network = o->live_network };
 	int r = gather_cwd(a, o, environ_in, &in, e);
 
 	gather_proxies(environ_in, &in);

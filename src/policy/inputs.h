@@ -37,13 +37,22 @@ const char *inputs_home(struct arena *a, const char *home_variable, const char *
 			unsigned uid);
 
 /*
- * The highest directory whose settings count for a canonical one: the top of the git work
- * tree, or (without one) the last below the home directory.
+ * Whose settings count in a canonical directory. Up to `own` they are the project's: the top of the
+ * git work tree, or (without one) the last directory below the home. A command can make a .git, so
+ * that is not the end: up to `top`, the last below the home or the outermost work tree, as far as
+ * directories are the caller's own, what is found can still narrow.
  */
-const char *inputs_project_top(struct arena *a, const char *dir, const char *home);
-/* The project's settings file: in dir, or in the nearest parent up to `top`. NULL = none. */
-int inputs_project_file(struct arena *a, const char *dir, const char *top, const char **ret,
-			struct error *e) NODISCARD;
+struct project_span {
+	const char *own, *top;
+};
+struct project_span inputs_project_span(struct arena *a, const char *dir, const char *home);
+/*
+ * The project's settings file: in dir, or in the nearest parent up to span.own; NULL = none.
+ * ret_outer: the others, which may only narrow, the outermost first.
+ */
+int inputs_project_files(struct arena *a, const char *dir, struct project_span span,
+			 const char **ret, const char ***ret_outer, size_t *ret_n_outer,
+			 struct error *e) NODISCARD;
 
 /* Where `ambit trust` keeps its records. */
 const char *inputs_trust_store(struct arena *a, char *const *environ_in, const char *home);
@@ -63,6 +72,7 @@ struct inputs_request {
 	const char *settings; /* this file instead of the user's and the project's */
 	bool machine_only; /* of files the managed ones, no variables: the caller has its own */
 	const char *chdir; /* the directory to run in */
+	const char *chdir_by; /* who says so, for messages; NULL = --chdir */
 	bool live_network;
 	const struct setting_text *options;
 	size_t n_options;

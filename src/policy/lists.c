@@ -63,12 +63,12 @@ static int add_host(struct builder *b, const struct source *s, size_t row, const
 			e);
 	if (r <= 0)
 		return r;
-	if (def->variant == HOSTS_ALLOWED && s->layer > LAYER_MANAGED) {
+	if (def->variant == HOSTS_ALLOWED && merge_is_bound(s)) {
 		against = managed_host(b, &entry.rule);
 		if (against)
 			return merge_violation(b, s, def->key, n, &against->origin, e);
 	}
-	entry.locked = def->variant == HOSTS_DENIED && s->layer == LAYER_MANAGED;
+	entry.locked = def->variant == HOSTS_DENIED && layer_is_managed(s->layer);
 	*ARENA_PUSH(b->a, list->v, list->n) = entry;
 	return 1;
 }
@@ -160,6 +160,8 @@ static int add_text(struct builder *b, const struct source *s, size_t row, const
 
 	if (r < 0)
 		return r;
+	if (def->values && value_find_word(s, def, n, &(uint64_t){ 0 }, e) < 0)
+		return -EINVAL;
 	if (def->check && def->check(entry.text, e) < 0)
 		return source_wrap(s, n, def->key, e);
 	r = merge_admit(b, s, row, n, false, e);
@@ -303,6 +305,28 @@ static int add_env(struct builder *b, const struct source *s, size_t row, const 
 	return 1;
 }
 
+/*
+ * The text is shown as the word of whoever refuses: an untrusted project must not put words into
+ * the user's mouth, nor anybody into the administrator's.
+ */
+static int admit_reason(struct builder *b, const struct source *s, const char *key,
+			const struct node *n, struct error *e)
+{
+	const struct host_rules *denied = &b->p->network.denied;
+
+	for (size_t i = 0; i < denied->n; i++) {
+		const struct host_rule_entry *entry = &denied->v[i];
+
+		if (strcmp(entry->text, n->key) != 0)
+			continue;
+		if (entry->locked && merge_is_bound(s))
+			return merge_violation(b, s, key, n, &entry->origin, e);
+		if (s->mode == SOURCE_NARROWING && entry->origin.layer != s->layer)
+			return merge_widening(b, s, key, n);
+	}
+	return 1;
+}
+
 static int add_reason(struct builder *b, const struct source *s, size_t row, const struct node *n,
 		      struct error *e)
 {
@@ -312,6 +336,8 @@ static int add_reason(struct builder *b, const struct source *s, size_t row, con
 
 	if (r >= 0)
 		r = merge_admit(b, s, row, n, true, e);
+	if (r > 0)
+		r = admit_reason(b, s, settings_table[row].key, n, e);
 	if (r <= 0)
 		return r;
 	*ARENA_PUSH(b->a, list->v, list->n) = entry;

@@ -23,22 +23,34 @@
 struct file {
 	struct source source;
 	const struct node *root; /* NULL: there is none */
+	bool outer; /* above the project's own: trust does not count */
+	unsigned left_out; /* of such a one: what would widen */
 };
 
 struct load {
 	struct builder b;
 	struct file managed, user, project, only;
+	struct file *outer; /* outermost first */
+	size_t n_outer;
 	struct profiles profiles;
 	bool claude;
 };
 
 const char *origin_text(struct arena *a, const struct origin *o)
 {
-	const char *prefix = o->layer == LAYER_PROFILE ? "profile " : "";
+	const char *prefix = layer_is_profile(o->layer) ? "profile " : "";
+	const char *suffix = o->layer == LAYER_MANAGED_PROFILE ? " (managed)" : "";
 
 	if (o->line == 0)
-		return arena_printf(a, "%s%s", prefix, o->name ? o->name : "default");
-	return arena_printf(a, "%s%s:%u", prefix, o->name, o->line);
+		return arena_printf(a, "%s%s%s", prefix, o->name ? o->name : "default", suffix);
+	return arena_printf(a, "%s%s:%u%s", prefix, o->name, o->line, suffix);
+}
+
+bool policy_is_locked(const struct policy *p, const char *key)
+{
+	int row = setting_find(key);
+
+	return p->locked && row >= 0 && p->locked[row];
 }
 
 /* "8080", or "8080:80" where the two differ */
@@ -80,7 +92,7 @@ static int read_settings(struct load *l, struct file *f, bool required, struct e
 				 TREE_TEXT_MAX >> 20);
 	if (r < 0)
 		return error_set(e, -r, "%s: %s", f->source.file, strerror(-r));
-	if (f->source.layer == LAYER_PROJECT)
+	if (f->source.layer == LAYER_PROJECT && !f->outer)
 		l->b.p->project_trusted = builder_trusts(&l->b, f->source.file, text, len);
 	return tree_parse(l->b.a, f->source.name, text, len, &f->root, e);
 }
@@ -99,21 +111,43 @@ static int open_file(struct load *l, struct file *f, enum layer layer, const cha
 	return read_settings(l, f, false, e);
 }
 
+static const char *directory_of(const struct load *l, const char *file)
+{
+	return path_absolute(l->b.a, l->b.in->cwd, path_join(l->b.a, file, ".."));
+}
+
 static int open_project(struct load *l, struct error *e)
 {
 	const struct policy_inputs *in = l->b.in;
 	struct source *s = &l->project.source;
-	const char *dir;
 	int r = open_file(l, &l->project, LAYER_PROJECT, in->project_file, e);
 
 	if (r < 0 || !l->project.root)
 		return r;
-	dir = path_absolute(l->b.a, in->cwd, path_join(l->b.a, s->name, ".."));
-	s->base = dir;
-	s->trust_dir = dir;
+	s->base = s->trust_dir = directory_of(l, s->name);
 	if (!l->b.p->project_trusted)
 		s->mode = SOURCE_NARROWING;
 	return 0;
+}
+
+/* Those above the project's, trusted or not: whoever is there may be another project. */
+static int open_outer(struct load *l, struct error *e)
+{
+	const struct policy_inputs *in = l->b.in;
+	int r = 0;
+
+	l->n_outer = in->trusting ? 0 : in->n_outer_files;
+	l->outer = arena_array(l->b.a, l->n_outer + 1, sizeof(*l->outer));
+	for (size_t i = 0; i < l->n_outer && r >= 0; i++) {
+		struct file *f = &l->outer[i];
+
+		f->outer = true;
+		r = open_file(l, f, LAYER_PROJECT, in->outer_files[i], e);
+		f->source.mode = SOURCE_NARROWING;
+		f->source.base = f->source.trust_dir = directory_of(l, in->outer_files[i]);
+		f->source.left_out = &f->left_out;
+	}
+	return r;
 }
 
 static int open_only(struct load *l, struct error *e)
@@ -148,7 +182,9 @@ static int open_files(struct load *l, struct error *e)
 	if (in->only_file || in->only_text)
 		return open_only(l, e);
 	r = open_file(l, &l->user, LAYER_USER, in->user_file, e);
-	return r < 0 ? r : open_project(l, e);
+	if (r >= 0)
+		r = open_project(l, e);
+	return r < 0 ? r : open_outer(l, e);
 }
 
 static int read_locks(struct load *l, struct error *e)
@@ -193,7 +229,7 @@ static struct source source_of_setting(const struct load *l, const struct settin
 	};
 }
 
-/* The most trusted first: what a project asks for may be there already. */
+/* The most trusted first, with all that it leads to: what others ask for may be there already. */
 static int collect_profiles(struct load *l, struct error *e)
 {
 	const struct policy_inputs *in = l->b.in;
@@ -207,6 +243,8 @@ static int collect_profiles(struct load *l, struct error *e)
 		if (files[i]->root && files[i] != &l->only)
 			s.base = path_absolute(l->b.a, "/", path_join(l->b.a, s.file, ".."));
 		r = profiles_of_tree(&l->b, &l->profiles, &s, files[i]->root, e);
+		if (r >= 0)
+			r = profiles_load(&l->b, &l->profiles, e);
 	}
 	for (size_t i = 0; r >= 0 && i < in->n_settings; i++) {
 		struct source s = source_of_setting(l, &in->settings[i]);
@@ -216,7 +254,11 @@ static int collect_profiles(struct load *l, struct error *e)
 			r = profile_request(&l->b, &l->profiles, &s, &n, e);
 	}
 	if (r >= 0)
+		r = profiles_load(&l->b, &l->profiles, e);
+	if (r >= 0)
 		r = profiles_of_tree(&l->b, &l->profiles, &l->project.source, l->project.root, e);
+	for (size_t i = 0; r >= 0 && i < l->n_outer; i++)
+		r = profiles_of_tree(&l->b, &l->profiles, &l->outer[i].source, l->outer[i].root, e);
 	return r < 0 ? r : profiles_load(&l->b, &l->profiles, e);
 }
 
@@ -230,19 +272,29 @@ static bool says_claude(const struct node *root, bool *ret)
 	return true;
 }
 
+/* Of those that the managed file asks for, or of all but an untrusted project's. */
+static void profiles_say_claude(const struct load *l, bool managed, bool *ret)
+{
+	for (size_t i = 0; i < l->profiles.n; i++) {
+		const struct profile *p = &l->profiles.v[i];
+
+		if (managed ? p->asked_by.layer == LAYER_MANAGED
+			    : p->asked_by.mode != SOURCE_NARROWING)
+			(void)says_claude(p->root, ret);
+	}
+}
+
 /*
  * Is Claude's configuration to be read? It must be known before the layers, in which it
- * stands low. An untrusted project is not asked, the managed file has the last word.
+ * stands low. An untrusted project is not asked, the managed file and its profiles have the last
+ * word.
  */
 static bool wants_claude(const struct load *l)
 {
 	const struct policy_inputs *in = l->b.in;
 	bool wanted = false;
 
-	for (size_t i = 0; i < l->profiles.n; i++) {
-		if (l->profiles.v[i].asked_by.mode != SOURCE_NARROWING)
-			(void)says_claude(l->profiles.v[i].root, &wanted);
-	}
+	profiles_say_claude(l, false, &wanted);
 	(void)says_claude(l->user.root, &wanted);
 	if (l->project.source.mode != SOURCE_NARROWING)
 		(void)says_claude(l->project.root, &wanted);
@@ -251,6 +303,7 @@ static bool wants_claude(const struct load *l)
 		if (strcmp(in->settings[i].key, "claudeSettings") == 0)
 			wanted = strcmp(in->settings[i].value, "true") == 0;
 	}
+	profiles_say_claude(l, true, &wanted);
 	(void)says_claude(l->managed.root, &wanted);
 	return wanted;
 }
@@ -295,6 +348,26 @@ static int apply_file(struct builder *b, const struct file *f, struct error *e)
 	return f->root ? apply_tree(b, &f->source, f->root, e) : 0;
 }
 
+/* What they would widen is not for `ambit trust` to let in: it is told in one line. */
+static int apply_outer(struct load *l, struct error *e)
+{
+	int r = 0;
+
+	for (size_t i = 0; r >= 0 && i < l->n_outer; i++) {
+		const struct file *f = &l->outer[i];
+		struct origin o = { .layer = LAYER_PROJECT, .name = f->source.name };
+
+		r = apply_file(&l->b, f, e);
+		if (r >= 0 && f->left_out > 0)
+			builder_note(&l->b, &o,
+				     "ignored: %u of its settings would widen the policy: above %s "
+				     "it can only narrow",
+				     f->left_out,
+				     l->project.root ? l->project.source.name : "another .git");
+	}
+	return r;
+}
+
 static int apply_settings(struct load *l, enum layer layer, struct error *e)
 {
 	const struct policy_inputs *in = l->b.in;
@@ -332,6 +405,8 @@ static int apply_all(struct load *l, struct error *e)
 	if (r >= 0)
 		r = apply_claude(l, CLAUDE_PROJECT, e);
 	if (r >= 0)
+		r = apply_outer(l, e);
+	if (r >= 0)
 		r = apply_file(b, &l->project, e);
 	if (r >= 0)
 		r = apply_file(b, &l->only, e);
@@ -357,10 +432,11 @@ static int finish(struct builder *b, struct error *e)
 	bool *locked = arena_array(b->a, settings_count, sizeof(*locked));
 	int r = network_finish(b, e);
 
+	if (r >= 0)
+		r = protect_finish(b, e);
 	if (r < 0)
 		return r;
 	finish_excluded(b);
-	protect_finish(b);
 	if (b->in->srt)
 		srt_finish(b);
 	for (size_t i = 0; i < settings_count; i++) {
@@ -373,7 +449,7 @@ static int finish(struct builder *b, struct error *e)
 }
 
 /* Rules are judged by canonical paths; the two anchors of relative ones are made so first. */
-static const char *canonical(const struct builder *b, const char *path)
+const char *builder_canonical(const struct builder *b, const char *path)
 {
 	const struct view *view = b->in->view;
 	struct view_entry entry;
@@ -396,8 +472,8 @@ int policy_load(struct arena *a, const struct policy_inputs *in, const struct po
 	b->in = in;
 	b->p = arena_alloc(a, sizeof(*b->p));
 	b->rows = arena_array(a, settings_count, sizeof(*b->rows));
-	b->p->cwd = canonical(b, in->cwd);
-	b->p->home = canonical(b, in->home);
+	b->p->cwd = builder_canonical(b, in->cwd);
+	b->p->home = builder_canonical(b, in->home);
 	r = open_files(l, e);
 	if (r >= 0)
 		r = read_locks(l, e);

@@ -158,6 +158,23 @@ static const char *after(const char *s, size_t len)
 	return s + len + (s[len] == '/');
 }
 
+bool name_path_within(const char *path, const char *dir)
+{
+	while (*dir && dir[1]) { /* "/" holds everything */
+		size_t len, dir_len;
+
+		path += *path == '/';
+		dir += *dir == '/';
+		len = component_length(path);
+		dir_len = component_length(dir);
+		if (!name_is_n(path, len, dir, dir_len))
+			return false;
+		path += len;
+		dir += dir_len;
+	}
+	return true;
+}
+
 /*
  * Both from their beginnings, until one of them ends: how many components are alike, 0 when
  * one is not. *ret_rest gets what is left of the pattern, or "".

@@ -18,6 +18,9 @@
 bool name_is(const char *name, const char *wanted);
 bool name_is_n(const char *name, size_t len, const char *wanted, size_t wanted_len);
 
+/* path_within() of base/path.h, with names compared as here. */
+bool name_path_within(const char *path, const char *dir);
+
 /*
  * Where a pattern lies on a path: the number of components before its first one, or -1 when
  * it does not cover the path. It must end deeper than `top` components.

@@ -11,9 +11,9 @@
 #include "base/text.h"
 #include "policy/build.h"
 
-static bool below_managed(const struct source *s)
+bool merge_is_bound(const struct source *s)
 {
-	return s->layer != LAYER_DEFAULT && s->layer != LAYER_MANAGED && !s->of_managed;
+	return s->layer != LAYER_DEFAULT && !layer_is_managed(s->layer);
 }
 
 int merge_violation(struct builder *b, const struct source *s, const char *key,
@@ -25,18 +25,35 @@ int merge_violation(struct builder *b, const struct source *s, const char *key,
 	if (s->strict)
 		return source_fail(s, n, key, e, "refused: fixed by the managed settings, %s",
 				   where);
-	builder_note(b, &o, "ignored: %s is fixed by the managed settings, %s", key, where);
+	builder_note(b, &o, "%s: %s is fixed by the managed settings, %s",
+		     b->in->trusting ? "without effect" : "ignored", key, where);
 	return 0;
 }
 
-static int leave_out_widening(struct builder *b, const struct source *s, const char *key,
-			      const struct node *n)
+/* "KEY: VALUE" as it stands in the file, or "KEY: NAME=VALUE". */
+static const char *setting_as_written(struct arena *a, const char *key, const struct node *n)
+{
+	enum setting_type type = settings_table[setting_find(key)].type;
+	bool named = type == SETTING_ENV || type == SETTING_REASONS;
+
+	return arena_printf(a, "%s: %s%s%s", key, named ? n->key : "", named ? "=" : "",
+			    n->text ? n->text : "");
+}
+
+int merge_widening(struct builder *b, const struct source *s, const char *key, const struct node *n)
 {
 	_cleanup_buf_ struct buf dir = BUF_INIT(BUF_MAX_TEXT);
 	struct origin o = source_origin(s, n);
 
 	if (s->left_out) {
 		++*s->left_out;
+		return 0;
+	}
+	if (b->in->trusting) {
+		*ARENA_PUSH(b->a, b->p->widening.v, b->p->widening.n) = (struct text_rule){
+			.text = setting_as_written(b->a, key, n),
+			.origin = o,
+		};
 		return 0;
 	}
 	text_append_shell(&dir, s->trust_dir);
@@ -53,10 +70,10 @@ int merge_admit(struct builder *b, const struct source *s, size_t row, const str
 
 	if (s->mode == SOURCE_TIGHTER_VALUES)
 		return 0;
-	if (state->locked && below_managed(s))
+	if (state->locked && merge_is_bound(s))
 		return merge_violation(b, s, def->key, n, &state->locked_origin, e);
 	if (s->mode == SOURCE_NARROWING && def->widening == WIDEN_ADDING && !covered)
-		return leave_out_widening(b, s, def->key, n);
+		return merge_widening(b, s, def->key, n);
 	return 1;
 }
 
@@ -69,13 +86,12 @@ static int admit_value(struct builder *b, const struct source *s, size_t row, co
 
 	if (s->mode == SOURCE_TIGHTER_VALUES && !value_narrows(def, now, v))
 		return 0;
-	if (state->locked && below_managed(s) && !value_equal(def, now, v))
+	if (state->locked && merge_is_bound(s) && !value_equal(def, now, v))
 		return merge_violation(b, s, def->key, n, &state->locked_origin, e);
-	if (state->managed && s->layer > LAYER_MANAGED &&
-	    value_widens(def, state->managed_value, v))
+	if (state->managed && merge_is_bound(s) && value_widens(def, state->managed_value, v))
 		return merge_violation(b, s, def->key, n, &state->managed_origin, e);
 	if (s->mode == SOURCE_NARROWING && value_widens(def, now, v))
-		return leave_out_widening(b, s, def->key, n);
+		return merge_widening(b, s, def->key, n);
 	return 1;
 }
 
@@ -90,7 +106,7 @@ int merge_value(struct builder *b, const struct source *s, size_t row, const str
 		return r;
 	value_put(b->p, def, v);
 	state->origin = source_origin(s, n);
-	if (s->layer == LAYER_MANAGED) {
+	if (layer_is_managed(s->layer)) {
 		state->managed = true;
 		state->managed_value = v;
 		state->managed_origin = state->origin;

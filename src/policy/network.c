@@ -105,11 +105,42 @@ static void note_dead_domains(struct builder *b, const struct origin *mode)
 	for (size_t i = 0; i < net->allowed.n; i++) {
 		const struct host_rule_entry *h = &net->allowed.v[i];
 
-		if (h->origin.layer >= LAYER_ENVIRONMENT && net->mode == NETWORK_NONE)
+		if (h->origin.layer < LAYER_ENVIRONMENT)
+			continue;
+		if (net->mode == NETWORK_NONE)
 			builder_note(b, &h->origin,
 				     "%s is not reachable: network.mode is none (%s)", h->text,
 				     origin_text(b->a, mode));
+		if (net->mode == NETWORK_HOST)
+			builder_note(b, &h->origin,
+				     "%s is no limit: network.mode is host (%s), where every host "
+				     "can be reached",
+				     h->text, origin_text(b->a, mode));
 	}
+}
+
+/*
+ * In the host's network nobody holds a deny list. Who says both at once is told so; who says "host"
+ * over a list that is less his own (an option over a file) means it, and is reminded.
+ */
+static int check_dead_denials(struct builder *b, struct error *e)
+{
+	const struct policy_network *net = &b->p->network;
+	const struct origin *mode = &row_of(b, "network.mode")->origin;
+
+	for (size_t i = 0; net->mode == NETWORK_HOST && i < net->denied.n; i++) {
+		const struct host_rule_entry *h = &net->denied.v[i];
+
+		if (h->origin.layer >= mode->layer)
+			return error_set(
+				e, EINVAL,
+				"%s: network.deniedDomains %s cannot hold: network.mode is "
+				"host (%s), where every host can be reached",
+				origin_text(b->a, &h->origin), h->text, origin_text(b->a, mode));
+		builder_note(b, &h->origin, "%s can be reached: network.mode is host (%s)", h->text,
+			     origin_text(b->a, mode));
+	}
+	return 0;
 }
 
 /* A proxy of the user's in place of ours; NULL = none. */
@@ -122,32 +153,81 @@ static const struct row_state *external_proxy(const struct builder *b)
 	return net->socks_proxy_port ? row_of(b, "network.socksProxyPort") : NULL;
 }
 
-/*
- * What goes through it is not judged by us, so the managed file's network rules would not hold.
- */
-static int check_external_proxy(const struct builder *b, struct error *e)
+/* A value on its narrow side, which only our proxy holds. */
+static const struct origin *managed_value(const struct builder *b)
+{
+	static const struct {
+		const char *key;
+		bool narrow;
+	} values[] = {
+		{ "network.strictAllowlist", true },
+		{ "network.requireSNI", true },
+		{ "network.allowECH", false },
+		{ "network.allowPrivateAddresses", false },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(values); i++) {
+		const struct row_state *row = row_of(b, values[i].key);
+
+		if (row->managed && (row->managed_value.u != 0) == values[i].narrow)
+			return &row->managed_origin;
+	}
+	return NULL;
+}
+
+static const struct origin *managed_entry(const struct policy_network *net)
+{
+	for (size_t i = 0; i < net->denied.n; i++) {
+		if (net->denied.v[i].locked)
+			return &net->denied.v[i].origin;
+	}
+	for (size_t i = 0; i < net->denied_resolved.n; i++) {
+		if (layer_is_managed(net->denied_resolved.v[i].origin.layer))
+			return &net->denied_resolved.v[i].origin;
+	}
+	return NULL;
+}
+
+/* A network rule of the managed settings, or NULL. */
+static const struct origin *managed_rule(const struct builder *b)
 {
 	const char *const keys[] = { "network.mode", "network.allowedDomains",
 				     "network.deniedDomains" };
-	const struct row_state *port = external_proxy(b);
-	const struct host_rules *denied = &b->p->network.denied;
-	const struct origin *by = NULL;
+	const struct origin *by;
 
-	if (!port || port->origin.layer <= LAYER_MANAGED)
-		return 0;
-	for (size_t i = 0; i < ARRAY_LEN(keys) && !by; i++) {
+	for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
 		const struct row_state *row = row_of(b, keys[i]);
 
-		by = row->locked ? &row->locked_origin : row->managed ? &row->managed_origin : NULL;
+		if (row->locked || row->managed)
+			return row->locked ? &row->locked_origin : &row->managed_origin;
 	}
-	for (size_t i = 0; i < denied->n && !by; i++)
-		by = denied->v[i].locked ? &denied->v[i].origin : NULL;
-	if (!by)
+	by = managed_entry(&b->p->network);
+	return by ? by : managed_value(b);
+}
+
+/*
+ * What goes through another's proxy, or straight to the host's network, is not judged by us, so the
+ * managed file's network rules would not hold.
+ */
+static int check_managed_rules(const struct builder *b, struct error *e)
+{
+	const struct row_state *mode = row_of(b, "network.mode"), *port = external_proxy(b);
+	const struct origin *by = managed_rule(b), *who = NULL;
+	const char *what = NULL;
+
+	if (b->p->network.mode == NETWORK_HOST && !mode->managed) {
+		who = &mode->origin;
+		what = "network.mode host";
+	} else if (b->p->network.mode == NETWORK_ALLOWLIST && port) {
+		who = &port->origin;
+		what = "a proxy in place of ambit's";
+	}
+	if (!by || !who || layer_is_managed(who->layer))
 		return 0;
 	return error_set(e, EPERM,
-			 "%s: a proxy in place of ambit's is refused: the network rules of the "
-			 "managed settings, %s, would not hold for it",
-			 origin_text(b->a, &port->origin), origin_text(b->a, by));
+			 "%s: %s is refused: the network rules of the managed settings, %s, would "
+			 "not hold for it",
+			 origin_text(b->a, who), what, origin_text(b->a, by));
 }
 
 static void choose_mode(struct builder *b)
@@ -182,8 +262,11 @@ static void give_reasons(struct policy_network *net)
 
 int network_finish(struct builder *b, struct error *e)
 {
+	int r;
+
 	choose_mode(b);
 	note_unused_variables(b);
 	give_reasons(&b->p->network);
-	return b->p->network.mode == NETWORK_ALLOWLIST ? check_external_proxy(b, e) : 0;
+	r = check_managed_rules(b, e);
+	return r < 0 ? r : check_dead_denials(b, e);
 }

@@ -30,8 +30,12 @@ static const char *log_file(struct builder *b)
 		return NULL;
 	if (!path)
 		return b->p->state_dir ? path_join(b->a, b->p->state_dir, "audit.jsonl") : NULL;
-	path = *path == '~' ? path_absolute(b->a, b->p->home, path + 2)
-			    : path_absolute(b->a, "/", path);
+	if (*path == '~')
+		path = path_absolute(b->a,
+				     rule_home(b, b->rows[setting_find("audit.path")].origin.layer),
+				     path + 2);
+	else
+		path = path_absolute(b->a, "/", path);
 	return path_join(b->a, rule_resolve(b, parent_of(b->a, path), &(bool){ false }),
 			 strrchr(path, '/') + 1);
 }

@@ -5,8 +5,9 @@
  * for everybody, and everything in it remembers where it came from.
  *
  * Layers, lowest first; a later one wins for single values, lists are merged:
- *   default, profile, managed, user, project | file (-s), environment, option
- * except that nothing may widen what the managed layer locks, and that an
+ *   default, profile, profile of the managed file, managed, user, project | file (-s),
+ *   environment, option
+ * except that nothing may widen what the managed layers lock, and that an
  * untrusted project layer may only narrow. Deny beats allow:
  *   read   the most specific (deepest) matching rule decides; at equal depth the
  *          later layer, in one layer a literal path beats a pattern, then the
@@ -117,6 +118,7 @@ struct policy {
 	struct text_rules profiles;
 	/* the project's own files as they were read, as lines of the trust store */
 	struct text_rules project_lines;
+	struct text_rules widening; /* for `ambit trust`: "KEY: VALUE", what it would let in */
 	bool project_trusted;
 	const char *state_dir; /* canonical; what ambit remembers; NULL = nothing */
 	const char *audit_path; /* as written; NULL = default place */
@@ -148,9 +150,14 @@ struct srt_inputs;
 struct policy_inputs {
 	const char *cwd; /* absolute */
 	const char *home; /* absolute */
+	/* the home directory of the account; asked for ~ in managed settings. NULL = `home` */
+	const char *(*account_home)(struct arena *a);
 	const char *managed_file; /* /etc/ambit/settings.json; NULL = none */
 	const char *user_file; /* $XDG_CONFIG_HOME/ambit/settings.{json,yaml}; NULL = none */
 	const char *project_file; /* found .ambit.json; NULL = none */
+	const char *
+		*outer_files; /* more of them above it, which may only narrow; outermost first */
+	size_t n_outer_files;
 	const char *trusted; /* the trust store's text (trust.h); NULL = nothing is trusted */
 	const char *only_file; /* -s FILE: replaces user and project; missing is an error */
 	const char *only_text; /* its content where that is in memory already; else NULL */
@@ -164,6 +171,7 @@ struct policy_inputs {
 	size_t n_settings;
 	const struct view *view;
 	const char *grant_file; /* where an answer "always" is written; NULL = nowhere */
+	bool trusting; /* for `ambit trust`: all files that the project names are looked at */
 	bool live_network; /* the lists may change later: an empty one is an allow list too */
 	/* the caller's own proxies, used where nobody wrote down others; text NULL = none */
 	struct inputs_text {
@@ -179,6 +187,9 @@ struct policy_inputs {
 int policy_load(struct arena *a, const struct policy_inputs *in, const struct policy **ret,
 		struct error *e) NODISCARD;
 
+/* Names of the profiles that there are, the user's and ours: sorted, each once. How many. */
+size_t policy_profiles(struct arena *a, const struct policy_inputs *in, const char ***ret);
+
 /*
  * Another settings file while the command runs, from memory: `start` with other network
  * lists. What settings files gave is replaced, what profiles, the managed file, variables
@@ -193,6 +204,15 @@ struct live_text {
 int policy_load_live(struct arena *a, const struct policy_inputs *in, const struct policy *start,
 		     const struct live_text *line, const struct policy **ret, struct error *e)
 	NODISCARD;
+
+/*
+ * Git's own names (but for info/attributes) are guarded in whatever is a git directory by its
+ * content, not where it is called .git; git itself may change some of them.
+ */
+bool protected_by_content(const struct protected_name *name);
+
+/* Does the managed file keep others from setting this key? */
+bool policy_is_locked(const struct policy *p, const char *key);
 
 struct decision {
 	enum verdict verdict;

@@ -197,23 +197,28 @@ void policy_print(const struct policy *p, struct buf *out)
 {
 	_cleanup_arena_ struct arena *a = arena_new();
 	struct printer pr = { .p = p, .out = out, .a = a };
-	const char *group = "";
+	const char *group = NULL;
 	size_t group_len = 0;
 
 	for (size_t i = 0; i < settings_count; i++) {
 		const char *key = settings_table[i].key, *dot = strchr(key, '.');
 		size_t len = dot ? (size_t)(dot - key) : 0;
+		_cleanup_buf_ struct buf lines = BUF_INIT(BUF_MAX_TEXT);
 
 		if (settings_table[i].type == SETTING_REFUSED ||
 		    settings_table[i].type == SETTING_ACCEPTED)
 			continue;
-		if (len != group_len || strncmp(key, group, len) != 0) {
+		pr.out = &lines;
+		put_row(&pr, i, dot ? dot + 1 : key);
+		/* a section without anything in it is not there */
+		if (lines.len && (!group || len != group_len || strncmp(key, group, len) != 0)) {
 			put_heading(out, dot ? key : "general", dot ? len : strlen("general"));
 			group = key;
 			group_len = len;
 		}
-		put_row(&pr, i, dot ? dot + 1 : key);
+		buf_append(out, buf_str(&lines), lines.len);
 	}
+	pr.out = out;
 	put_protected(&pr);
 	if (p->notes.n)
 		buf_puts(out, "\nnotes\n");

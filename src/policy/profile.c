@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Finding and applying profiles. A file is used once, for the first that asks:
- * requests come in order of trust, so an untrusted project cannot take a
- * profile away from the user by naming it too.
+ * requests come in order of trust, each with all that it asks for in turn, so an
+ * untrusted project cannot take a profile away from the user by naming it too, nor
+ * the user one from the managed file. Those of the managed file are applied first: the
+ * others may narrow them, and what goes beyond them is seen.
  */
 #include "policy/profile.h"
 
@@ -66,23 +68,21 @@ static int compare_names(const void *a, const void *b)
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* All names without extension, sorted, each once. */
-static size_t list_names(const struct builder *b, const char ***ret)
+size_t policy_profiles(struct arena *a, const struct policy_inputs *in, const char ***ret)
 {
 	const char *dir, **names = NULL;
 	size_t n = 0, kept = 0;
 
-	for (size_t i = 0; (dir = profile_place(b->in, i)); i++) {
+	for (size_t i = 0; (dir = profile_place(in, i)); i++) {
 		const char *const *files = NULL;
-		int count = path_host_view.list(&path_host_view, b->a, dir, &files);
+		int count = path_host_view.list(&path_host_view, a, dir, &files);
 
 		for (int f = 0; f < count; f++) {
 			for (size_t x = 0; x < ARRAY_LEN(extensions); x++) {
 				size_t len = strlen(files[f]) - strlen(extensions[x]);
 
 				if (text_ends(files[f], extensions[x]))
-					*ARENA_PUSH(b->a, names, n) =
-						arena_strndup(b->a, files[f], len);
+					*ARENA_PUSH(a, names, n) = arena_strndup(a, files[f], len);
 			}
 		}
 	}
@@ -101,7 +101,7 @@ static int unknown_profile(const struct builder *b, const struct source *s, cons
 {
 	_cleanup_buf_ struct buf known = BUF_INIT(512);
 	const char **names, *near = NULL;
-	size_t count = list_names(b, &names);
+	size_t count = policy_profiles(b->a, b->in, &names);
 
 	for (size_t i = 0; i < count; i++) {
 		unsigned d = text_distance(names[i], n->text);
@@ -127,6 +127,24 @@ static bool name_ok(const char *name)
 	return *name != '.';
 }
 
+/*
+ * An untrusted project has us read files of its own, no others: what messages show of them would be
+ * for whoever reads those, and some paths are read by reading (/dev/stdin). What a profile found by
+ * its name asks for is not the project's word.
+ */
+static bool leads_out(struct builder *b, const struct source *s, const char *file)
+{
+	const char *by, *dir;
+	bool absent;
+
+	if (s->mode != SOURCE_NARROWING || b->in->trusting)
+		return false;
+	by = path_absolute(b->a, "/", s->file);
+	dir = rule_resolve(b, s->trust_dir, &absent);
+	return (path_within(by, s->trust_dir) || path_within(rule_resolve(b, by, &absent), dir)) &&
+	       !path_within(rule_resolve(b, file, &absent), dir);
+}
+
 int profile_request(struct builder *b, struct profiles *ps, const struct source *s,
 		    const struct node *n, struct error *e)
 {
@@ -142,6 +160,8 @@ int profile_request(struct builder *b, struct profiles *ps, const struct source 
 	if (is_file_name(name)) {
 		if (rule_expand(b, s, name, &file, e) < 0)
 			return source_wrap(s, n, "profiles", e);
+		if (leads_out(b, s, file))
+			return merge_widening(b, s, "profiles", n);
 	} else if (name_ok(name)) {
 		file = find_by_name(b, s, name);
 	}
@@ -160,6 +180,8 @@ int profile_request(struct builder *b, struct profiles *ps, const struct source 
 							    .file = file,
 							    .by_path = is_file_name(name),
 							    .asked_by = *s,
+							    .line = n->line,
+							    .column = n->column,
 							    .by_option = s->layer == LAYER_OPTION };
 	*ARENA_PUSH(b->a, list->v, list->n) = (struct text_rule){ name, source_origin(s, n) };
 	return 1;
@@ -180,11 +202,22 @@ int profiles_of_tree(struct builder *b, struct profiles *ps, const struct source
 	return r < 0 ? r : 0;
 }
 
+/* Who named it in a file is told where. */
+static int unreadable(const struct profile *p, int r, struct error *e)
+{
+	const struct node at = { .line = p->line, .column = p->column };
+
+	if (p->line)
+		return source_fail(&p->asked_by, &at, "profiles", e, "%s: %s", p->file,
+				   strerror(-r));
+	return error_set(e, -r, "%s: %s", p->file, strerror(-r));
+}
+
 int profiles_load(struct builder *b, struct profiles *ps, struct error *e)
 {
 	/* the list grows while it is walked */
-	for (size_t i = 0; i < ps->n; i++) {
-		struct profile *p = &ps->v[i];
+	while (ps->loaded < ps->n) {
+		struct profile *p = &ps->v[ps->loaded++];
 		struct source s;
 		_cleanup_free_ char *text = NULL;
 		const struct node *root;
@@ -192,7 +225,7 @@ int profiles_load(struct builder *b, struct profiles *ps, struct error *e)
 		int r = fd_read_file(AT_FDCWD, p->file, TREE_TEXT_MAX, &text, &len);
 
 		if (r < 0)
-			return error_set(e, -r, "%s: %s", p->file, strerror(-r));
+			return unreadable(p, r, e);
 		if (p->by_path && p->asked_by.layer != LAYER_PROJECT)
 			builder_reads(b, p->file);
 		r = tree_parse(b->a, p->file, text, len, &root, e);
@@ -240,14 +273,16 @@ int profiles_apply(struct builder *b, const struct profiles *ps, enum profiles_p
 		if (!belongs_to(p, part))
 			continue;
 		s.base = b->p->cwd;
-		s.of_managed = p->asked_by.layer == LAYER_MANAGED;
 		if (part == PROFILES_OF_UNTRUSTED) {
 			s.layer = LAYER_PROJECT;
 			s.name = p->file;
 			s.mode = SOURCE_NARROWING;
 			s.trust_dir = p->asked_by.trust_dir;
+			s.left_out = p->asked_by.left_out;
 		} else if (part == PROFILES_OF_OPTIONS) {
 			s.mode = SOURCE_TIGHTER_VALUES;
+		} else if (p->asked_by.layer == LAYER_MANAGED) {
+			s.layer = LAYER_MANAGED_PROFILE;
 		}
 		r = apply_tree(b, &s, p->root, e);
 		if (r < 0)

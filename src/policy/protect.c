@@ -21,6 +21,7 @@ struct builtin_name {
 };
 
 #define GIT_RUNS "git runs it"
+#define GIT_REMOTES "says where git fetches from and pushes to"
 #define SHELL_RUNS "a shell runs it"
 #define EDITOR_RUNS "an editor runs tasks and tools from it"
 #define AGENT_RUNS "gives an agent outside its permissions, hooks or tools"
@@ -33,10 +34,15 @@ static const struct builtin_name builtin_names[] = {
 	{ ".git/config.worktree", "git runs programs named in it" },
 	{ ".git/commondir", "makes git read another configuration" },
 	{ ".git/info/attributes", "chooses filters that git runs" },
+	/* how remotes were written down before there was a configuration: git only reads them */
+	{ ".git/remotes", GIT_REMOTES },
+	{ ".git/branches", GIT_REMOTES },
 	{ ".git/modules/*/hooks", GIT_RUNS },
 	{ ".git/modules/*/config", "git runs programs named in it" },
 	{ ".git/modules/*/config.worktree", "git runs programs named in it" },
 	{ ".git/modules/*/commondir", "makes git read another configuration" },
+	{ ".git/modules/*/remotes", GIT_REMOTES },
+	{ ".git/modules/*/branches", GIT_REMOTES },
 	{ ".git/worktrees/*/config.worktree", "git runs programs named in it" },
 	{ ".git/worktrees/*/commondir", "makes git read another configuration" },
 	{ ".git/worktrees/*/gitdir", "makes git work in another directory" },
@@ -164,6 +170,12 @@ void protect_add_defaults(struct builder *b)
 			    });
 }
 
+bool protected_by_content(const struct protected_name *name)
+{
+	return text_starts(name->pattern, ".git/") &&
+	       strcmp(name->pattern, ".git/info/attributes") != 0;
+}
+
 const struct protected_name *protect_match(const struct policy *p, unsigned root_depth,
 					   const char *path)
 {
@@ -240,7 +252,7 @@ int protect_add(struct builder *b, const struct source *s, size_t row, const str
 			    .pattern = pattern,
 			    .reason = "protected by the settings",
 			    .origin = source_origin(s, n),
-			    .locked = s->layer == LAYER_MANAGED,
+			    .locked = layer_is_managed(s->layer),
 		    });
 	return 1;
 }
@@ -269,6 +281,12 @@ static bool lifts(const char *text, const char *pattern)
 	return strncmp(pattern, text, n) == 0 && (pattern[n] == '\0' || pattern[n] == '/');
 }
 
+/* The managed file can take back what its profiles ask for. */
+static bool may_lift(const struct source *s, const struct protected_name *name)
+{
+	return !name->locked || (!merge_is_bound(s) && name->origin.layer == LAYER_MANAGED_PROFILE);
+}
+
 int protect_lift(struct builder *b, const struct source *s, size_t row, const struct node *n,
 		 struct error *e)
 {
@@ -287,7 +305,7 @@ int protect_lift(struct builder *b, const struct source *s, size_t row, const st
 		if (!lifts(text, name->pattern))
 			continue;
 		known = true;
-		if (name->locked) {
+		if (!may_lift(s, name)) {
 			r = merge_violation(b, s, key, n, &name->origin, e);
 			if (r < 0)
 				return r;
@@ -305,20 +323,116 @@ int protect_lift(struct builder *b, const struct source *s, size_t row, const st
 	return source_fail(s, n, key, e, "\"%s\" is not protected", text);
 }
 
-void protect_finish(struct builder *b)
+static bool is_git_config(const struct protected_name *name)
 {
-	struct policy_filesystem *fs = &b->p->fs;
-	int config = setting_find("filesystem.allowGitConfig");
-	int unprotect = setting_find("filesystem.unprotect");
+	return strcmp(name->pattern, ".git/config") == 0;
+}
+
+/* Who keeps the name from being lifted, or NULL. */
+static const struct origin *git_config_kept_by(const struct builder *b)
+{
+	const struct policy_filesystem *fs = &b->p->fs;
+	const struct row_state *unprotect = &b->rows[setting_find("filesystem.unprotect")];
 
 	for (size_t i = 0; i < fs->n_protected; i++) {
-		struct protected_name *name = &fs->protected[i];
+		const struct protected_name *name = &fs->protected[i];
 
-		if (b->rows[unprotect].locked)
-			name->locked = !name->lifted;
-		if (fs->allow_git_config && strcmp(name->pattern, ".git/config") == 0) {
-			name->lifted = true;
-			name->lifted_by = b->rows[config].origin;
+		if (is_git_config(name) && name->locked)
+			return unprotect->locked ? &unprotect->locked_origin : &name->origin;
+	}
+	return NULL;
+}
+
+/* What lies behind is known only at the end: an option is refused, a file's value left out. */
+static int refuse_kept(struct builder *b, const struct origin *asked, const char *key,
+		       const struct origin *kept, struct error *e)
+{
+	const char *where = origin_text(b->a, kept);
+
+	if (asked->layer >= LAYER_ENVIRONMENT)
+		return error_set(e, EPERM, "%s: %s: refused: fixed by the managed settings, %s",
+				 origin_text(b->a, asked), key, where);
+	builder_note(b, asked, "ignored: %s is fixed by the managed settings, %s", key, where);
+	return 0;
+}
+
+/* allowGitConfig lifts a name, too: not one that the managed file keeps, unless it says both. */
+static int lift_git_config(struct builder *b, struct error *e)
+{
+	struct policy_filesystem *fs = &b->p->fs;
+	struct row_state *row = &b->rows[setting_find("filesystem.allowGitConfig")];
+	const struct origin *kept = git_config_kept_by(b);
+	int r;
+
+	if (kept && !layer_is_managed(row->origin.layer)) {
+		r = refuse_kept(b, &row->origin, "filesystem.allowGitConfig", kept, e);
+		fs->allow_git_config = false;
+		row->origin = *kept;
+		return r;
+	}
+	for (size_t i = 0; i < fs->n_protected; i++) {
+		if (is_git_config(&fs->protected[i])) {
+			fs->protected[i].lifted = true;
+			fs->protected[i].lifted_by = row->origin;
 		}
 	}
+	return 0;
+}
+
+/* Who keeps a name, of those that are kept; NULL = nobody keeps any. */
+static const struct origin *names_kept_by(const struct builder *b)
+{
+	const struct policy_filesystem *fs = &b->p->fs;
+	const struct row_state *unprotect = &b->rows[setting_find("filesystem.unprotect")];
+
+	if (unprotect->locked)
+		return &unprotect->locked_origin;
+	for (size_t i = 0; i < fs->n_protected; i++) {
+		if (fs->protected[i].locked && !fs->protected[i].lifted)
+			return &fs->protected[i].origin;
+	}
+	return NULL;
+}
+
+/*
+ * Nobody guards names in bulk directories, nor deep below with `protect: anchors`. Where the managed
+ * file keeps names, only itself may leave places unguarded.
+ */
+static int keep_guarded(struct builder *b, const struct origin *kept, struct error *e)
+{
+	struct policy_filesystem *fs = &b->p->fs;
+	struct row_state *row = &b->rows[setting_find("filesystem.protect")];
+	size_t n = 0;
+	int r = 0;
+
+	if (fs->protect == PROTECT_ANCHORS && !layer_is_managed(row->origin.layer) &&
+	    !(row->managed && row->managed_value.u == PROTECT_ANCHORS)) {
+		r = refuse_kept(b, &row->origin, "filesystem.protect", kept, e);
+		fs->protect = PROTECT_EVERYWHERE;
+		row->origin = *kept;
+	}
+	for (size_t i = 0; i < fs->bulk.n && r == 0; i++) {
+		const struct origin *o = &fs->bulk.v[i].origin;
+
+		if (layer_is_managed(o->layer))
+			fs->bulk.v[n++] = fs->bulk.v[i];
+		else
+			r = refuse_kept(b, o, "filesystem.bulk", kept, e);
+	}
+	fs->bulk.n = n;
+	return r;
+}
+
+int protect_finish(struct builder *b, struct error *e)
+{
+	struct policy_filesystem *fs = &b->p->fs;
+	bool locked = b->rows[setting_find("filesystem.unprotect")].locked;
+	const struct origin *kept;
+	int r;
+
+	for (size_t i = 0; locked && i < fs->n_protected; i++)
+		fs->protected[i].locked = !fs->protected[i].lifted;
+	kept = names_kept_by(b);
+	r = kept ? keep_guarded(b, kept, e) : 0;
+	return r == 0 && fs->allow_git_config ? lift_git_config(b, e) : r;
 }

@@ -12,6 +12,7 @@
 enum layer {
 	LAYER_DEFAULT,
 	LAYER_PROFILE,
+	LAYER_MANAGED_PROFILE, /* one that the managed file asks for */
 	LAYER_MANAGED,
 	LAYER_USER,
 	LAYER_PROJECT,
@@ -21,6 +22,17 @@ enum layer {
 	LAYER_MAX_,
 };
 
+/* The managed file and what it asks for: nothing else may go beyond them. */
+static inline bool layer_is_managed(enum layer layer)
+{
+	return layer == LAYER_MANAGED || layer == LAYER_MANAGED_PROFILE;
+}
+
+static inline bool layer_is_profile(enum layer layer)
+{
+	return layer == LAYER_PROFILE || layer == LAYER_MANAGED_PROFILE;
+}
+
 /* Where a rule or value was written. */
 struct origin {
 	enum layer layer;
@@ -28,7 +40,10 @@ struct origin {
 	unsigned line, column; /* 0 = no position */
 };
 
-/* "default", "profile npm:3", "/home/u/.config/ambit/settings.json:12", "--allow-read" */
+/*
+ * "default", "profile npm:3", "profile strict:7 (managed)",
+ * "/home/u/.config/ambit/settings.json:12", "--allow-read"
+ */
 const char *origin_text(struct arena *a, const struct origin *o);
 
 enum access { ACCESS_READ, ACCESS_WRITE };
@@ -41,7 +56,7 @@ struct path_rule {
 	bool glob; /* path is a pattern (match_path.h) */
 	bool optional; /* a missing path is skipped (profiles) */
 	bool absent; /* not there when the policy was loaded */
-	bool locked; /* managed deny, or of ambit's own places: lower layers cannot re-open it */
+	bool locked; /* managed deny, or of ambit's own places: others cannot re-open it */
 	const char *text; /* as written */
 	const char *path; /* absolute and clean, ~ expanded, symlinks kept */
 	const char *real; /* canonical (the fixed part of a pattern is); what is enforced */

@@ -11,20 +11,40 @@
 #include "policy/build.h"
 #include "policy/match_path.h"
 
+/* HOME is the caller's word, which must not move what the managed settings speak of. */
+const char *rule_home(struct builder *b, enum layer layer)
+{
+	const char *home;
+
+	if (!layer_is_managed(layer) || !b->in->account_home)
+		return b->p->home;
+	if (!b->account_home) {
+		home = b->in->account_home(b->a);
+		b->account_home = home ? builder_canonical(b, home) : b->p->home;
+	}
+	return b->account_home;
+}
+
+static const char *home_of(struct builder *b, const struct source *s)
+{
+	return s->by_variable ? b->p->home : rule_home(b, s->layer);
+}
+
 /* pattern: home and base are escaped so that only the written text can match loosely. */
 static int expand(struct builder *b, const struct source *s, const char *text, bool pattern,
 		  const char **ret, struct error *e)
 {
-	const char *home = pattern ? pattern_escape(b->a, b->p->home) : b->p->home;
-	const char *base = pattern ? pattern_escape(b->a, s->base) : s->base;
+	const char *base = *text == '~' ? home_of(b, s) : s->base;
 
+	if (pattern)
+		base = pattern_escape(b->a, base);
 	if (*text == '$')
 		return error_set(e, EINVAL,
 				 "variables are not expanded (write ~ for the home directory)");
 	if (*text == '~' && text[1] != '\0' && text[1] != '/')
 		return error_set(e, EINVAL, "~ stands for your own home directory only");
 	if (*text == '~')
-		*ret = path_absolute(b->a, home, text[1] ? text + 2 : ".");
+		*ret = path_absolute(b->a, base, text[1] ? text + 2 : ".");
 	else
 		*ret = path_absolute(b->a, base, text);
 	if (strlen(*ret) >= PATH_MAX)
@@ -214,12 +234,61 @@ static bool already_allowed(const struct builder *b, const struct path_rule *rul
 /* The managed deny under which an allow rule would be dead, or NULL. */
 static const struct path_rule *managed_deny(const struct builder *b, const struct path_rule *rule)
 {
-	struct ruling now;
-
 	if (rule->verdict != VERDICT_ALLOW || !b->managed_denies)
 		return NULL;
-	decide_by_rules(b->p, b->p->fs.rules.n, rule->access, fixed_part(b->a, rule), &now);
-	return now.verdict == VERDICT_DENY && now.rule && now.rule->locked ? now.rule : NULL;
+	return decide_locked(b->p, rule->access, fixed_part(b->a, rule));
+}
+
+/* The text that means exactly this name; where a backslash is an ordinary byte, by sets. */
+static const char *quote(struct arena *a, const char *text, bool no_escapes)
+{
+	char *out, *p;
+
+	if (!no_escapes)
+		return pattern_escape(a, text);
+	p = out = arena_alloc(a, 3 * strlen(text) + 1);
+	for (; *text; text++) {
+		bool special = strchr("*?[", *text) != NULL;
+
+		if (special)
+			*p++ = '[';
+		*p++ = *text;
+		if (special)
+			*p++ = ']';
+	}
+	return out;
+}
+
+/* app/[slug].ts is a pattern, and not one for the file of that name: most likely that was meant. */
+static void note_literal(struct builder *b, const struct source *s, const struct path_rule *rule)
+{
+	struct error ignored = { 0 };
+	const char *path;
+
+	if (!rule->glob || rule->origin.layer < LAYER_MANAGED || strchr(rule->text, '\\') ||
+	    expand(b, s, rule->text, false, &path, &ignored) < 0 ||
+	    pattern_covers(rule->path, path) || b->in->view->kind(b->in->view, path) == FILE_ABSENT)
+		return;
+	builder_note(b, &rule->origin,
+		     "%s is a pattern, which does not cover the file of that name; for the file "
+		     "write %s",
+		     rule->text, quote(b->a, rule->text, s->no_escapes));
+}
+
+/* What the managed file denies below ~ is denied below the caller's HOME too, if that is another. */
+static int deny_by_variable(struct builder *b, const struct source *s, bool literal,
+			    struct path_rule rule, struct error *e)
+{
+	struct source by_variable = *s;
+	int r;
+
+	if (*rule.text != '~' || strcmp(home_of(b, s), b->p->home) == 0)
+		return 0;
+	by_variable.by_variable = true;
+	r = make_rule(b, &by_variable, literal, &rule, e);
+	if (r == 0)
+		*ARENA_PUSH(b->a, b->p->fs.rules.v, b->p->fs.rules.n) = rule;
+	return r;
 }
 
 int rule_add(struct builder *b, const struct source *s, size_t row, const struct node *n,
@@ -245,12 +314,15 @@ int rule_add(struct builder *b, const struct source *s, size_t row, const struct
 			e);
 	if (r <= 0)
 		return r;
-	against = s->layer > LAYER_MANAGED ? managed_deny(b, &rule) : NULL;
+	against = merge_is_bound(s) ? managed_deny(b, &rule) : NULL;
 	if (against)
 		return merge_violation(b, s, def->key, n, &against->origin, e);
-	rule.locked = s->layer == LAYER_MANAGED && rule.verdict == VERDICT_DENY;
+	note_literal(b, s, &rule);
+	rule.locked = layer_is_managed(s->layer) && rule.verdict == VERDICT_DENY;
 	b->managed_denies = b->managed_denies || rule.locked;
-	rule.optional = s->layer == LAYER_PROFILE || s->foreign;
+	rule.optional = layer_is_profile(s->layer) || s->foreign;
 	*ARENA_PUSH(b->a, b->p->fs.rules.v, b->p->fs.rules.n) = rule;
+	if (rule.locked && deny_by_variable(b, s, literal, rule, e) < 0)
+		return source_wrap(s, n, def->key, e);
 	return 1;
 }

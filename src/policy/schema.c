@@ -26,6 +26,11 @@ static const char *const words_inherit[] = { "none", "safe", "all", NULL };
 static const char *const words_backend[] = { "auto",   "native", "bwrap", "landlock", "seatbelt",
 					     "podman", "docker", "none",  NULL };
 static const char *const words_log_format[] = { "auto", "text", "jsonl", NULL };
+/* What backends can be asked for: backend.h, struct property. */
+static const char *const words_require[] = {
+	"user-namespaces", "files", "attributes", "hidden",       "processes", "devices", "network",
+	"egress",          "ipc",   "landlock",   "signal-scope", "seccomp",   "names",   NULL
+};
 static const char *const words_fallback[] = { "enforce", "warn", NULL };
 
 static int check_address(const char *text, struct error *e)
@@ -188,7 +193,7 @@ const struct setting settings_table[] = {
 	  .help = "by what the policy is enforced" },
 	{ "fallback", SETTING_ENUM, WIDEN_HIGHER, AT(fallback), words_fallback, "enforce",
 	  .help = "refuse, or warn and go on, when the wanted strength cannot be had" },
-	{ "require", SETTING_STRINGS, WIDEN_NEVER, AT(require),
+	{ "require", SETTING_STRINGS, WIDEN_NEVER, AT(require), words_require,
 	  .help = "properties that must be enforced here (see ambit check)" },
 	{ "ignoreViolations", SETTING_IGNORE, WIDEN_ADDING, AT(ignore),
 	  .help = "not reported: from part of the command, or \"*\", to parts of the report" },
@@ -205,11 +210,11 @@ const struct setting settings_table[] = {
 	  .help = "how many files that were put aside are kept" },
 	{ "audit.redact", SETTING_BOOL, WIDEN_LOWER, AT(audit_redact), .def = "true",
 	  .help = "leave secrets out of the audit log" },
-	{ "log.format", SETTING_ENUM, WIDEN_NEUTRAL, AT(log_format), words_log_format, "auto",
+	{ "log.format", SETTING_ENUM, WIDEN_ALWAYS, AT(log_format), words_log_format, "auto",
 	  .help = "of the session log: text, jsonl, or auto, which is jsonl for a FILE.jsonl" },
-	{ "log.maxSize", SETTING_SIZE, WIDEN_NEUTRAL, AT(log_max_size), .def = "10m",
+	{ "log.maxSize", SETTING_SIZE, WIDEN_ALWAYS, AT(log_max_size), .def = "10m",
 	  .help = "a session log larger than this is put aside and a new one begun; 0: never" },
-	{ "log.maxFiles", SETTING_COUNT, WIDEN_NEUTRAL, AT(log_max_files), .def = "5",
+	{ "log.maxFiles", SETTING_COUNT, WIDEN_ALWAYS, AT(log_max_files), .def = "5",
 	  .help = "how many session logs that were put aside are kept" },
 
 	{ "locked", SETTING_LOCKED, WIDEN_NEUTRAL, 0,

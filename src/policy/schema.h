@@ -50,7 +50,8 @@ struct setting {
 	enum setting_type type;
 	enum setting_widening widening;
 	size_t offset; /* into struct policy */
-	const char *const *values; /* SETTING_ENUM, NULL-terminated */
+	const char *const
+		*values; /* ENUM; STRINGS of which there are only these. NULL-terminated */
 	const char *def; /* default for scalars, as text; NULL = zero */
 	const char *help; /* SETTING_REFUSED: why, and what to use instead */
 	unsigned variant; /* tells rows apart that share one place in the policy, below */

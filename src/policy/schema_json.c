@@ -131,6 +131,15 @@ static void put_enum(struct json *j, const struct setting *s)
 		json_kstring(j, "default", s->def);
 }
 
+static void put_list_of_words(struct json *j, const struct setting *s)
+{
+	put_type(j, "array");
+	json_key(j, "items");
+	json_begin_object(j);
+	put_enum(j, s);
+	json_end_object(j);
+}
+
 /* Only what asks for nothing passes. */
 static void put_nothing(struct json *j)
 {
@@ -180,8 +189,13 @@ static void put_setting(struct json *j, const struct setting *s)
 	case SETTING_PORTS:
 		put_list(j, s->variant == PORTS_MAPPED ? put_mapped_item : put_port_item);
 		break;
-	case SETTING_HOSTS:
 	case SETTING_STRINGS:
+		if (s->values)
+			put_list_of_words(j, s);
+		else
+			put_list(j, put_text_item);
+		break;
+	case SETTING_HOSTS:
 	case SETTING_SOCKETS:
 	case SETTING_NAMES:
 	case SETTING_PROFILES:

@@ -17,6 +17,8 @@
 
 #include "base/text.h"
 
+#define STAR_NEEDS_QUOTES "aliases are not accepted: what begins with * must be quoted"
+
 struct reader {
 	struct arena *a;
 	const char *name;
@@ -53,6 +55,9 @@ static int fail_yaml(const struct reader *r)
 
 	if (y->error == YAML_READER_ERROR)
 		return fail(r, mark_of_offset(r, y->problem_offset), what);
+	/* *.example.com */
+	if (y->context && strstr(y->context, "alias"))
+		return fail(r, y->context_mark, STAR_NEEDS_QUOTES);
 	if (!y->context)
 		return fail(r, y->problem_mark, what);
 	return error_set(r->e, EINVAL, "%s:%zu:%zu: %s (%s that begins in line %zu)", r->name,
@@ -195,7 +200,7 @@ static int read_node(struct reader *r, unsigned depth, struct node *n)
 		n->kind = NODE_MAP;
 		marked = ev->data.mapping_start.anchor || ev->data.mapping_start.tag;
 	} else {
-		return fail(r, ev->start_mark, "aliases are not accepted");
+		return fail(r, ev->start_mark, STAR_NEEDS_QUOTES);
 	}
 	if (marked)
 		return fail(r, ev->start_mark, "anchors and tags are not accepted");

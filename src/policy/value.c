@@ -39,18 +39,18 @@ int node_string(const struct source *s, const char *key, const struct node *n, c
 static int parse_bool(const struct source *s, const struct setting *row, const struct node *n,
 		      struct value *ret, struct error *e)
 {
-	bool text = n->kind == NODE_TEXT;
+	bool written = (n->kind == NODE_TEXT || n->kind == NODE_STRING) &&
+		       (strcmp(n->text, "true") == 0 || strcmp(n->text, "false") == 0);
 
-	if (n->kind != NODE_BOOL &&
-	    !(text && (strcmp(n->text, "true") == 0 || strcmp(n->text, "false") == 0)))
+	if (n->kind != NODE_BOOL && !(n->kind == NODE_TEXT && written))
 		return source_fail(s, n, row->key, e, "must be true or false%s",
-				   n->kind == NODE_STRING ? ", without quotes" : "");
+				   written ? ", without quotes" : "");
 	ret->u = ascii_lower(*n->text) == 't';
 	return 0;
 }
 
-static int parse_enum(const struct source *s, const struct setting *row, const struct node *n,
-		      struct value *ret, struct error *e)
+int value_find_word(const struct source *s, const struct setting *row, const struct node *n,
+		    uint64_t *ret, struct error *e)
 {
 	_cleanup_buf_ struct buf words = BUF_INIT(256);
 	const char *text, *near = NULL;
@@ -64,7 +64,7 @@ static int parse_enum(const struct source *s, const struct setting *row, const s
 		if (!*word)
 			continue;
 		if (strcmp(word, text) == 0) {
-			ret->u = i;
+			*ret = i;
 			return 0;
 		}
 		if (text_distance(word, text) <= 2 && strlen(text) > 2)
@@ -139,7 +139,7 @@ int value_parse(const struct source *s, const struct setting *row, const struct 
 	if (row->type == SETTING_BOOL)
 		return parse_bool(s, row, n, ret, e);
 	if (row->type == SETTING_ENUM)
-		return parse_enum(s, row, n, ret, e);
+		return value_find_word(s, row, n, &ret->u, e);
 	if (row->type == SETTING_STRING)
 		return parse_string(s, row, n, ret, e);
 	return parse_quantity(s, row, n, ret, e);

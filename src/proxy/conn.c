@@ -18,6 +18,7 @@
 #include "proxy/sni.h"
 
 #define SIDE_BUF_MAX ((size_t)256 << 10) /* far above what the limits below let in */
+#define YOUNG_MS 5 /* in which much is said in short time */
 #define HEAD_CROWDED ((size_t)8 << 10) /* of a head, when there are very many connections */
 
 static const uint32_t wait_ms[WAIT_MAX_] = {
@@ -92,7 +93,7 @@ struct conn *conn_new(struct proxy *p, const struct listener *l, int fd, enum co
 	c->owner->n_conns++;
 	c->front = front;
 	c->via = via;
-	c->started_ms = p->now_ms;
+	c->born_ms = c->started_ms = p->now_ms;
 	c->address.kind = HOST_NAME;
 	if (front == FRONT_HTTP)
 		http_attach(c);
@@ -166,6 +167,7 @@ void conn_record(struct proxy *p, struct conn *c, const char *reason)
 					   .port = c->port,
 					   .via = via_names[c->via],
 					   .allow = true,
+					   .over = c->state == CONN_RELAY,
 					   .rule = c->rule,
 					   .reason = reason,
 					   .address = address.name,
@@ -218,6 +220,7 @@ void conn_free(struct conn *c)
 		buf_done(&c->side[s].in);
 		buf_done(&c->side[s].out);
 	}
+	hellos_free(c->flow[0].hellos);
 	http_detach(c);
 	free(c->name);
 	free(c->rule);
@@ -421,6 +424,7 @@ void conn_advance(struct proxy *p, struct conn *c)
 		conn_reset(p, c);
 	for (unsigned s = 0; s < 2 && c->state != CONN_CLOSING; s++)
 		arm(p, c, s, false);
+	p->lively |= p->now_ms - c->born_ms < YOUNG_MS;
 }
 
 void conn_event(struct proxy *p, struct side *side, uint32_t events)

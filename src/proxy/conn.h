@@ -44,6 +44,7 @@
 #include "base/buf.h"
 #include "proxy/ask.h"
 #include "proxy/decide.h"
+#include "proxy/hellos.h"
 #include "proxy/http.h"
 #include "proxy/resolve.h"
 
@@ -114,6 +115,7 @@ enum flow_mode {
 	FLOW_NONE,
 	FLOW_FREE,
 	FLOW_WATCHED, /* free, until it turns out to be HTTP after all */
+	FLOW_HELLOS, /* free, until a TLS hello is not for the name of the first */
 	FLOW_TO_EOF,
 	FLOW_LENGTH,
 	FLOW_CHUNKED,
@@ -128,7 +130,9 @@ struct flow {
 		struct http_chunked chunked; /* FLOW_CHUNKED */
 		struct http_sniff sniff; /* FLOW_WATCHED */
 	};
+	struct hellos *hellos; /* FLOW_HELLOS */
 	struct relay_pipe *pipe; /* splicing at present */
+	bool sealed; /* it began with a TLS record */
 };
 
 /* Valid from the decision until the upstream is there. */
@@ -158,7 +162,7 @@ struct conn {
 	struct conn *prev, *next; /* all connections, or the dead list */
 	struct owner *owner;
 	struct conn *wait_prev, *wait_next;
-	uint64_t deadline_ms, started_ms;
+	uint64_t deadline_ms, started_ms, born_ms;
 	enum wait wait;
 	enum conn_state state;
 	enum conn_front front;

@@ -105,7 +105,7 @@ void decide_host(const struct config *c, const struct host *host, uint16_t port,
 	const struct named_rule *rule = find_rule(&c->deny, host, port);
 
 	ret->allow = true;
-	ret->ask = false;
+	ret->ask = ret->address = false;
 	ret->rule[0] = ret->reason[0] = '\0';
 	if (rule) {
 		set_rule(ret, "deniedDomains", rule);
@@ -149,7 +149,7 @@ void decide_address(const struct config *c, const struct own_addresses *own,
 	const struct named_rule *rule = find_rule(&c->deny_address, address, port);
 
 	ret->allow = true;
-	ret->ask = false;
+	ret->ask = ret->address = false;
 	ret->rule[0] = ret->reason[0] = '\0';
 	if (!rule)
 		rule = find_rule(&c->deny, address, port);

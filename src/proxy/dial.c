@@ -139,8 +139,11 @@ static int try_address(struct conn *c, const struct address *a)
 		return fd;
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 	(void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
-	if (connect(fd, (const struct sockaddr *)&to, len) < 0)
-		r = -errno;
+	/* what is on this machine has answered by the second time */
+	for (int i = 0; i < 2 && (i == 0 || r == -EINPROGRESS); i++)
+		r = connect(fd, (const struct sockaddr *)&to, len) == 0 ? 0 : -errno;
+	if (r == -EALREADY)
+		r = -EINPROGRESS;
 	if (r == 0 || r == -EINPROGRESS)
 		c->side[1].fd = TAKE_FD(fd);
 	return r;

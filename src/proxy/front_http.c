@@ -174,6 +174,15 @@ static void refuse_bad(struct proxy *p, struct conn *c, const struct http_head *
 	conn_refuse(p, c, e->code == E2BIG ? REFUSE_TOO_BIG : REFUSE_BAD, e->text);
 }
 
+void http_deny(struct proxy *p, struct conn *c, const char *reason)
+{
+	struct verdict v = { .rule = "network.http" };
+
+	(void)snprintf(v.reason, sizeof(v.reason), "%s", reason);
+	c->open_record = false;
+	conn_deny(p, c, c->name, c->port, &v);
+}
+
 /* False: it was denied and the client told, or it is being asked about. */
 static bool is_allowed(struct proxy *p, struct conn *c, const struct target *t, struct verdict *ret)
 {
@@ -264,6 +273,10 @@ void front_http(struct proxy *p, struct conn *c)
 	n = http_head_end(in->data, in->len, &c->http->scanned[0], &e);
 	if (n == 0)
 		return;
+	if (n > 0 && c->http->fixed && http_is_preface(in->data, (size_t)n)) {
+		http_deny(p, c, "HTTP/2 without TLS cannot be judged");
+		return;
+	}
 	if (n < 0 || http_parse_request(in->data, (size_t)n, &head, &e) < 0) {
 		refuse_bad(p, c, NULL, &e);
 		return;

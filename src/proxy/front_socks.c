@@ -73,7 +73,8 @@ void front_socks(struct proxy *p, struct conn *c)
 {
 	struct buf *in = &c->side[0].in;
 
-	while (c->state == CONN_HEAD && in->len > 0) {
+	/* what is behind a request that was carried out at once may belong to another front */
+	while (c->state == CONN_HEAD && c->front == FRONT_SOCKS && in->len > 0) {
 		const uint8_t *data = (const uint8_t *)in->data;
 		enum socks_method method = SOCKS_NO_METHOD;
 		struct socks_request q = { .problem = SOCKS_OK };

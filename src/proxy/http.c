@@ -363,6 +363,13 @@ static void split_head(const char *data, size_t len, struct http_head *h)
 	h->fields = rest;
 }
 
+bool http_is_preface(const char *data, size_t len)
+{
+	static const char preface[] = "PRI * HTTP/2.0\r\n\r\n";
+
+	return len == sizeof(preface) - 1 && memcmp(data, preface, len) == 0;
+}
+
 int http_parse_request(const char *data, size_t len, struct http_head *ret, struct error *e)
 {
 	struct framing framing = { 0 };

@@ -68,6 +68,7 @@ int http_head_end(const char *data, size_t len, size_t *scanned, struct error *e
 /* len is what http_head_end() returned. 0 or -EINVAL. */
 int http_parse_request(const char *data, size_t len, struct http_head *ret, struct error *e)
 	NODISCARD;
+bool http_is_preface(const char *data, size_t len); /* HTTP/2 follows; len as above */
 /* to_head: it answers a HEAD request, so that no body follows. */
 int http_parse_response(const char *data, size_t len, bool to_head, struct http_head *ret,
 			struct error *e) NODISCARD;
@@ -115,7 +116,7 @@ struct http_chunked {
  */
 ssize_t http_chunked_feed(struct http_chunked *c, const char *data, size_t len) NODISCARD;
 
-/* Does a client that may speak any protocol begin an HTTP/1 request? Zero-initialise. */
+/* Does a client that may speak any protocol begin an HTTP request? Zero-initialise. */
 enum http_sniffed {
 	HTTP_SNIFF_NOTHING, /* no byte that means anything yet */
 	HTTP_SNIFF_WORD, /* in what may be a method */
@@ -126,9 +127,10 @@ enum http_sniffed {
 
 struct http_sniff {
 	enum http_sniffed is;
-	uint32_t seen, preface; /* bytes; so many of them are HTTP/2's preface */
-	uint8_t matched; /* bytes of " HTTP/" */
-	bool version; /* it was there */
+	uint32_t seen; /* bytes */
+	uint8_t matched; /* of them, of " HTTP/" */
+	bool odd; /* bytes that no client sends there, though some servers take them */
+	bool server_first; /* it has spoken: only HTTP/2 can be */
 };
 
 enum http_sniffed http_sniff_feed(struct http_sniff *s, const char *data, size_t len);

@@ -2,11 +2,12 @@
 /*
  * Is it HTTP that a client speaks on a connection whose protocol nobody named? Followed byte by
  * byte over the first line, and as the most forgiving server would read it: blank lines in
- * front, any kind and number of blanks, any case. What is found is then given to the strict
- * parser, which refuses what is odd. A first line that does not end in a version is not HTTP/1;
+ * front, any kind and number of blanks, any case, any byte within a word. What is found is then given
+ * to the strict parser, which refuses what is odd. A first line that does not end in a version is not HTTP/1;
  * a server that got one would answer 400 and hang up.
  *
- * The preface of HTTP/2 looks like a request and is none: what follows it is not text.
+ * HTTP/2 begins with what looks like a request. Its servers may speak first, as those of HTTP/1
+ * never do; then nothing else is looked for.
  */
 #include <string.h>
 
@@ -14,7 +15,7 @@
 #include "proxy/http.h"
 
 static const char version[] = "http/"; /* behind a blank */
-static const char preface[] = "PRI * HTTP/2.0\r\n";
+static const char preface[] = "PRI * HTTP/"; /* up to where it is one request or the other */
 
 static bool is_blank(char c)
 {
@@ -27,18 +28,21 @@ static bool is_control(char c)
 }
 
 /* Up to and with the blank behind the method. */
-static enum http_sniffed on_method(char c, enum http_sniffed now)
+static enum http_sniffed on_method(struct http_sniff *s, char c)
 {
+	bool begun = s->is == HTTP_SNIFF_WORD;
+
 	if (is_blank(c) || c == '\n')
-		return now == HTTP_SNIFF_NOTHING ? HTTP_SNIFF_NOTHING
-		       : c == '\n'               ? HTTP_SNIFF_NO
-						 : HTTP_SNIFF_LINE;
-	return ascii_alnum(c) || strchr("!#$%&'*+-.^_`|~", c) ? HTTP_SNIFF_WORD : HTTP_SNIFF_NO;
+		return !begun ? HTTP_SNIFF_NOTHING : c == '\n' ? HTTP_SNIFF_NO : HTTP_SNIFF_LINE;
+	if (ascii_alnum(c) || (c && strchr("!#$%&'*+-.^_`|~", c)))
+		return HTTP_SNIFF_WORD;
+	s->odd |= is_control(c) || (unsigned char)c >= 0x80;
+	return begun && s->odd ? HTTP_SNIFF_WORD : HTTP_SNIFF_NO;
 }
 
 static enum http_sniffed on_line(struct http_sniff *s, char c)
 {
-	if (c == '\n' || (is_control(c) && !is_blank(c)))
+	if (c == '\n')
 		return HTTP_SNIFF_NO;
 	if (is_blank(c))
 		s->matched = 1;
@@ -46,28 +50,23 @@ static enum http_sniffed on_line(struct http_sniff *s, char c)
 		s->matched++;
 	else
 		s->matched = 0;
-	s->version = s->version || s->matched == sizeof(version);
-	return HTTP_SNIFF_LINE;
+	s->odd |= is_control(c) && !is_blank(c);
+	return s->matched == sizeof(version) ? HTTP_SNIFF_YES : HTTP_SNIFF_LINE;
 }
 
 static void on_byte(struct http_sniff *s, char c)
 {
-	if (++s->seen > HTTP_SNIFF_MAX) {
+	if (s->seen == HTTP_SNIFF_MAX || (s->server_first && c != preface[s->seen])) {
 		s->is = HTTP_SNIFF_NO;
 		return;
 	}
-	if (s->preface + 1 == s->seen && s->preface < sizeof(preface) - 1 &&
-	    c == preface[s->preface])
-		s->preface++;
-	if (s->is != HTTP_SNIFF_LINE) {
-		s->is = c ? on_method(c, s->is) : HTTP_SNIFF_NO;
-		s->matched = s->is == HTTP_SNIFF_LINE;
+	s->seen++;
+	if (s->is == HTTP_SNIFF_LINE) {
+		s->is = on_line(s, c);
 		return;
 	}
-	s->is = on_line(s, c);
-	/* in the preface of HTTP/2 as far as it goes: its end will be the line's */
-	if (s->version && s->preface != s->seen)
-		s->is = HTTP_SNIFF_YES;
+	s->is = on_method(s, c);
+	s->matched = s->is == HTTP_SNIFF_LINE;
 }
 
 enum http_sniffed http_sniff_feed(struct http_sniff *s, const char *data, size_t len)

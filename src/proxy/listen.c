@@ -18,6 +18,7 @@
 #include "proxy/proxy.h"
 
 #define ACCEPT_BATCH 256
+#define SILENT_S 10 /* after which one that says nothing is taken all the same */
 #define PORT_HTTP 80
 #define PORT_DNS 53
 #define PORT_TRANSPARENT 61080 /* as sandbox/native/egress.h has it */
@@ -29,7 +30,7 @@ int listener_add(struct proxy *p, enum listener_kind kind, struct owner *o, int 
 		 struct error *e)
 {
 	struct listener *l = calloc(1, sizeof(*l));
-	const int on = 1, fd = *ret_fd;
+	const int on = 1, silent_s = SILENT_S, fd = *ret_fd;
 	int r;
 
 	if (!l)
@@ -46,6 +47,9 @@ int listener_add(struct proxy *p, enum listener_kind kind, struct owner *o, int 
 		(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 		(void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
 	}
+	/* where the client speaks first, it is not worth waking for one that has not yet */
+	if (kind == LISTENER_HTTP || kind == LISTENER_SOCKS)
+		(void)setsockopt(fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, &silent_s, sizeof(silent_s));
 	/* a client that is gone again before accept() must not stop the loop */
 	r = fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK) < 0 ? -errno : 0;
 	if (r == 0)

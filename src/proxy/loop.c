@@ -5,28 +5,23 @@
  * over.
  */
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/sys.h"
 #include "proxy/proxy.h"
 
 #define EVENTS_MAX 256
 #define FDS_RESERVED 64 /* listeners, resolver, control, and air */
 #define CONNS_MAX 32768u
+#define LINGER_NS 100000
+#define LINGER_PAUSE_MAX 63 /* 2^n - 1 */
 #define RESUME_MS 100 /* look again whether there is room */
-
-static uint64_t monotonic_ms(void)
-{
-	struct timespec ts;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
-}
 
 int proxy_watch(struct proxy *p, int fd, void *ref)
 {
@@ -57,7 +52,7 @@ int proxy_init(struct proxy *p, struct error *e)
 	*p = (struct proxy){
 		.control_ref = REF_CONTROL,
 		.resolver_ref = REF_RESOLVER,
-		.now_ms = monotonic_ms(),
+		.now_ms = sys_now_ms(),
 		.max_conns = connection_limit(),
 		.report.fd = PROXY_CONTROL_FD,
 		.epoll_fd = epoll_create1(EPOLL_CLOEXEC),
@@ -131,7 +126,7 @@ static uint64_t owner_due(const struct proxy *p, const struct owner *o)
 /* Until the next time-out; -1 = none. */
 static int poll_timeout(const struct proxy *p)
 {
-	uint64_t next = UINT64_MAX;
+	uint64_t next = p->report.due_ms ? p->report.due_ms : UINT64_MAX;
 
 	for (const struct owner *o = p->owners; o; o = o->next) {
 		if (owner_due(p, o) < next)
@@ -170,14 +165,41 @@ static void finish(struct proxy *p)
 	free(p->own.v);
 }
 
+/*
+ * Who has just connected mostly says more at once, and a server on this machine answers at once. To
+ * fall asleep and be woken takes longer than that, in a virtual machine several times as long,
+ * so there we look again and again. After it was in vain, the next times we sleep.
+ */
+static int linger(struct proxy *p, struct epoll_event *events)
+{
+	uint64_t end = sys_now_ns() + LINGER_NS;
+	int n;
+
+	if (p->linger_not > 0) {
+		p->linger_not--;
+		return 0;
+	}
+	while ((n = epoll_wait(p->epoll_fd, events, EVENTS_MAX, 0)) == 0 && sys_now_ns() < end)
+		(void)sched_yield(); /* whom we wait for may need this processor */
+	if (n != 0)
+		p->linger_pause = 0;
+	else if (p->linger_pause < LINGER_PAUSE_MAX)
+		p->linger_pause = 2 * p->linger_pause + 1;
+	p->linger_not = p->linger_pause;
+	return n;
+}
+
 static int turn(struct proxy *p)
 {
 	struct epoll_event events[EVENTS_MAX];
-	int n = epoll_wait(p->epoll_fd, events, EVENTS_MAX, poll_timeout(p));
+	int n = p->lively ? linger(p, events) : 0;
 
+	if (n == 0)
+		n = epoll_wait(p->epoll_fd, events, EVENTS_MAX, poll_timeout(p));
 	if (n < 0 && errno != EINTR)
 		return -errno;
-	p->now_ms = monotonic_ms();
+	p->lively = false;
+	p->now_ms = sys_now_ms();
 	relay_share(&p->relay, p->n_conns);
 	for (struct owner *o = p->owners; o; o = o->next)
 		o->busy = n == EVENTS_MAX; /* there may be more */
@@ -185,7 +207,7 @@ static int turn(struct proxy *p)
 		dispatch(p, &events[i]);
 	expire(p);
 	owners_settle(p);
-	report_flush(&p->report);
+	report_flush(&p->report, p->now_ms);
 	bury(p);
 	return 0;
 }

@@ -96,7 +96,10 @@ void owner_leave(struct proxy *p, struct owner *o)
 	o->busy = true; /* one more look at what the kernel has for us */
 }
 
-/* Bytes that a program inside believes to be sent, and are not yet. */
+/*
+ * Bytes that a program inside believes to be sent, and are not yet. Those that the kernel still has
+ * cannot be seen, but behind them comes the end: nobody is left who would hold the socket.
+ */
 static bool is_owing(const struct conn *c)
 {
 	unsigned s = c->via == VIA_PUBLISH; /* its side */
@@ -104,6 +107,8 @@ static bool is_owing(const struct conn *c)
 
 	if (c->via == VIA_DNS || c->state == CONN_FLUSH || c->state == CONN_ASK)
 		return false;
+	if (!c->side[s].eof && !c->side[s].hung && c->flow[s].mode != FLOW_DONE)
+		return true;
 	return c->state == CONN_RESOLVE || c->state == CONN_DIAL || c->state == CONN_PARENT ||
 	       c->side[!s].out.len > 0 || (pipe && pipe->fill > 0) ||
 	       (c->state != CONN_HEAD && c->side[s].in.len > 0) || c->side[s].readable;

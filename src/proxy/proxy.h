@@ -52,6 +52,8 @@ struct proxy {
 	uint64_t now_ms; /* of this turn */
 	enum ref_kind control_ref, resolver_ref;
 	bool quit, has_config;
+	bool lively; /* something happened to a young connection in the last turn */
+	unsigned linger_pause, linger_not; /* so often not to: after the last time, still */
 	struct config *config; /* never NULL: an empty one at first */
 	struct own_addresses own;
 	uint64_t own_until_ms;
@@ -114,6 +116,8 @@ void front_dns(struct proxy *p, struct conn *c);
 void http_attach(struct conn *c); /* it speaks HTTP to us from now on */
 void http_detach(struct conn *c); /* it is a tunnel */
 void http_make_fixed(struct conn *c); /* the same, all requests being for c's target */
+/* What goes to c's target is HTTP that is not judged. */
+void http_deny(struct proxy *p, struct conn *c, const char *reason);
 void exchange_start(struct proxy *p, struct conn *c);
 void exchange_step(struct proxy *p, struct conn *c);
 

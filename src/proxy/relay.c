@@ -157,7 +157,7 @@ void relay_done(struct relay *r)
 	r->buffer = NULL;
 }
 
-static ssize_t watch(struct flow *f, const char *data, size_t len)
+static ssize_t watch_http(struct flow *f, const char *data, size_t len)
 {
 	enum http_sniffed is = http_sniff_feed(&f->sniff, data, len);
 
@@ -165,6 +165,20 @@ static ssize_t watch(struct flow *f, const char *data, size_t len)
 		return -EILSEQ;
 	if (is == HTTP_SNIFF_NO)
 		f->mode = FLOW_FREE;
+	return (ssize_t)len;
+}
+
+static ssize_t watch_hellos(struct flow *f, const char *data, size_t len)
+{
+	enum hellos_found found = hellos_feed(f->hellos, data, len);
+
+	if (found == HELLOS_CHANGED)
+		return -EILSEQ;
+	if (found == HELLOS_OVER) {
+		f->mode = FLOW_FREE;
+		hellos_free(f->hellos);
+		f->hellos = NULL;
+	}
 	return (ssize_t)len;
 }
 
@@ -178,7 +192,9 @@ static ssize_t flow_take(struct flow *f, const char *data, size_t len)
 	case FLOW_TO_EOF:
 		return n;
 	case FLOW_WATCHED:
-		return watch(f, data, len);
+		return watch_http(f, data, len);
+	case FLOW_HELLOS:
+		return watch_hellos(f, data, len);
 	case FLOW_LENGTH:
 		if (len > f->left)
 			n = (ssize_t)f->left;
@@ -212,6 +228,12 @@ static int deliver(struct side *to, const char *data, size_t len)
 	return 0;
 }
 
+/* A TLS record: the ends encrypt and decrypt it. */
+static bool is_sealed(const char *data, size_t len)
+{
+	return len >= 2 && data[0] == 0x16 && data[1] == 0x03;
+}
+
 static void account(struct conn *c, unsigned s, size_t n)
 {
 	c->bytes[s] += n;
@@ -229,6 +251,8 @@ static int pump_kept(struct conn *c, unsigned s)
 
 	if (n < 0)
 		return (int)n;
+	if (c->bytes[s] == 0)
+		c->flow[s].sealed = is_sealed(from->in.data, (size_t)n);
 	account(c, s, (size_t)n);
 	if (to->out.len > 0) /* a head is waiting to go: with it */
 		buf_append(&to->out, from->in.data, (size_t)n);
@@ -253,6 +277,8 @@ static ssize_t pump_copy(struct relay *rl, struct conn *c, unsigned s)
 		return take;
 	if (take < n) /* the beginning of the next message */
 		buf_append(&from->in, rl->buffer + take, (size_t)(n - take));
+	if (c->bytes[s] == 0)
+		c->flow[s].sealed = is_sealed(rl->buffer, (size_t)take);
 	account(c, s, (size_t)take);
 	r = deliver(&c->side[!s], rl->buffer, (size_t)take);
 	return r < 0 ? r : n;
@@ -305,8 +331,9 @@ static ssize_t pump_pipe_in(struct relay *rl, struct conn *c, unsigned s)
 
 static bool may_splice(const struct flow *f)
 {
-	return f->run >= RELAY_BULK && (f->mode == FLOW_FREE || f->mode == FLOW_TO_EOF ||
-					(f->mode == FLOW_LENGTH && f->left > RELAY_BUFFER));
+	return f->run >= RELAY_BULK && !f->sealed &&
+	       (f->mode == FLOW_FREE || f->mode == FLOW_TO_EOF ||
+		(f->mode == FLOW_LENGTH && f->left > RELAY_BUFFER));
 }
 
 bool relay_finished(const struct conn *c, unsigned s)
@@ -325,8 +352,8 @@ static int finish(struct conn *c, unsigned s)
 	if (f->mode == FLOW_LENGTH || f->mode == FLOW_CHUNKED)
 		return -EBADMSG; /* cut short: must not look complete to the receiver */
 	/* when the other direction has ended too, closing says the same */
-	if ((f->mode == FLOW_FREE || f->mode == FLOW_WATCHED) && !to->shut &&
-	    !relay_finished(c, !s)) {
+	if ((f->mode == FLOW_FREE || f->mode == FLOW_WATCHED || f->mode == FLOW_HELLOS) &&
+	    !to->shut && !relay_finished(c, !s)) {
 		to->shut = true;
 		if (shutdown(to->fd, SHUT_WR) < 0)
 			return -errno;

@@ -2,7 +2,9 @@
 /*
  * Moving bytes. Every flow begins with reads and writes through one shared 64
  * KiB buffer; one that has carried RELAY_BULK bytes without an answer from the
- * other side borrows a pipe and is spliced. What the receiver does not take is
+ * other side borrows a pipe and is spliced, unless it is TLS: where both ends
+ * compute on every byte, pieces that stay in the processor's cache are faster
+ * than pages that are passed on (docs/COSTS.md). What the receiver does not take is
  * kept (at most one read), and the sender is not read until it has gone:
  * back-pressure reaches the other end through TCP.
  */
@@ -38,7 +40,7 @@ struct relay {
 
 /*
  * Move what can be moved of flow[s]. 0, or -errno when a side has failed, the framing is
- * broken (-EBADMSG), or what is watched is HTTP (-EILSEQ). The flow's end is FLOW_DONE.
+ * broken (-EBADMSG), or what is watched must not go on (-EILSEQ). The flow's end is FLOW_DONE.
  */
 int relay_pump(struct relay *r, struct conn *c, unsigned s) NODISCARD;
 /* flow[s] is at its end and all of it has been delivered. */

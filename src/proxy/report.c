@@ -12,6 +12,7 @@
 #define BATCH_MAX ((size_t)16 << 10)
 #define NAME_QUIET_MS 1000
 #define PATIENCE_MS 200
+#define LATE_MS 20 /* that what is over may wait for company */
 
 static bool send_text(struct report *r, const char *text, size_t len)
 {
@@ -55,12 +56,18 @@ static bool flush(struct report *r)
 	r->dropped = sent ? 0 : r->dropped + r->batched;
 	r->batched = 0;
 	r->batch.len = 0;
+	r->due_ms = 0;
+	r->hurry = false;
 	return sent;
 }
 
-void report_flush(struct report *r)
+void report_flush(struct report *r, uint64_t now_ms)
 {
-	if (r->batched > 0)
+	if (r->batched == 0)
+		return;
+	if (r->due_ms == 0)
+		r->due_ms = now_ms + (r->hurry ? 0 : LATE_MS);
+	if (r->hurry || now_ms >= r->due_ms)
 		(void)flush(r);
 }
 
@@ -70,7 +77,7 @@ void report_finish(struct report *r)
 	buf_done(&r->batch);
 }
 
-static void add_record(struct report *r, const struct buf *b)
+static void add_record(struct report *r, const struct buf *b, bool hurry)
 {
 	if (r->batch.len + b->len + 1 > BATCH_MAX)
 		(void)flush(r);
@@ -82,6 +89,7 @@ static void add_record(struct report *r, const struct buf *b)
 	buf_append(&r->batch, b->data, b->len);
 	buf_putc(&r->batch, '\n');
 	r->batched++;
+	r->hurry |= hurry;
 }
 
 static void put_string(struct json *j, const char *key, const char *value)
@@ -113,7 +121,7 @@ void report_connect(struct report *r, const struct record *rec)
 	json_kint(&j, "received", (int64_t)rec->received);
 	json_kint(&j, "ms", (int64_t)rec->ms);
 	json_end_object(&j);
-	add_record(r, &b);
+	add_record(r, &b, !rec->over);
 }
 
 static uint32_t hash_text(const char *s)
@@ -146,7 +154,7 @@ void report_text(struct report *r, const char *kind, const char *reason)
 	json_kstring(&j, "kind", kind);
 	json_kstring(&j, "reason", reason);
 	json_end_object(&j);
-	add_record(r, &b);
+	add_record(r, &b, true);
 }
 
 /* A record of nothing but numbers. */
@@ -160,7 +168,7 @@ static void add_plain(struct report *r, const char *kind, uint32_t owner, uint32
 	json_kint(&j, "owner", owner);
 	json_kint(&j, "id", id);
 	json_end_object(&j);
-	add_record(r, &b);
+	add_record(r, &b, true);
 }
 
 void report_ready(struct report *r)
@@ -192,6 +200,6 @@ bool report_ask(struct report *r, uint32_t owner, uint32_t id, const char *host,
 	json_kint(&j, "port", port);
 	json_kstring(&j, "via", via);
 	json_end_object(&j);
-	add_record(r, &b);
+	add_record(r, &b, true);
 	return flush(r);
 }

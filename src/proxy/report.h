@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Records for the supervisor: JSON objects, a line each, on the control socket; a
- * datagram holds those of one turn of the loop. The proxy never waits for a reader; what does not fit is counted and
- * the count is reported when there is room again.
+ * Records for the supervisor: JSON objects, a line each, on the control socket. What was refused
+ * or asked for is sent at the end of the turn of the loop; a tunnel that is over may wait a few
+ * milliseconds for others, so that a program that makes many does not wake the supervisor for each.
+ * The proxy never waits for a reader; what does not fit is counted and the count
+ * is reported when there is room again.
  */
 #pragma once
 
@@ -13,8 +15,10 @@
 
 struct report {
 	int fd;
-	struct buf batch; /* records that wait for the end of the turn */
+	struct buf batch; /* records that wait */
 	unsigned batched; /* their number */
+	bool hurry; /* one of them is to be sent at the end of the turn */
+	uint64_t due_ms; /* when all are sent; 0 = not known yet */
 	uint64_t dropped;
 	bool patient; /* at the end: wait a little for the reader */
 	/* what was refused by the resolver lately: programs ask in pairs and again and again */
@@ -29,6 +33,7 @@ struct record {
 	const char *host, *via, *rule, *reason, *address; /* NULL = leave out */
 	uint16_t port;
 	bool allow;
+	bool over; /* of a tunnel that was allowed: nobody waits for it */
 	const char *process; /* that wanted it, where known; else NULL */
 	int pid;
 	uint64_t sent, received, ms;
@@ -45,5 +50,5 @@ bool report_ask(struct report *r, uint32_t owner, uint32_t id, const char *host,
 		const char *via) NODISCARD;
 void report_unask(struct report *r, uint32_t owner, uint32_t id); /* it need not be answered */
 void report_gone(struct report *r, uint32_t owner); /* the last record of this owner */
-void report_flush(struct report *r); /* at the end of a turn */
+void report_flush(struct report *r, uint64_t now_ms); /* at the end of a turn: what is due */
 void report_finish(struct report *r); /* at the end: all of it, with the count of what was lost */

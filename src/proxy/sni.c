@@ -12,13 +12,11 @@
 
 #include <string.h>
 
-enum { RECORD_FIRST = 20, RECORD_HANDSHAKE = 22, RECORD_LAST = 24 };
-enum { HANDSHAKE_CLIENT_HELLO = 1 };
-enum { EXTENSION_SERVER_NAME = 0, EXTENSION_ECH = 0xfe0d, NAME_TYPE_HOST = 0 };
+enum { RECORD_FIRST = 20, RECORD_ALERT = 21, RECORD_LAST = 24 };
+enum { EXTENSION_SERVER_NAME = 0, EXTENSION_EARLY_DATA = 42, EXTENSION_ECH = 0xfe0d };
+enum { NAME_TYPE_HOST = 0 };
 
-#define RECORD_HEAD 5
 #define RECORD_MAX ((1u << 14) + 256)
-#define MESSAGE_HEAD 4
 
 struct cursor {
 	const uint8_t *at;
@@ -85,6 +83,8 @@ static enum sni_result parse_extensions(struct cursor all, struct sni *ret)
 			return SNI_BAD;
 		if (type == EXTENSION_ECH)
 			ret->ech = true;
+		if (type == EXTENSION_EARLY_DATA)
+			ret->early_data = true;
 		if (type != EXTENSION_SERVER_NAME)
 			continue;
 		if (result != SNI_NONE)
@@ -114,18 +114,41 @@ static enum sni_result parse_hello(struct cursor c, struct sni *ret)
 	return parse_extensions(extensions, ret);
 }
 
-/* The record that data begins with: SNI_NAME and the length of its content, or the result. */
-static enum sni_result parse_record(const uint8_t *data, size_t len, size_t *ret)
+/*
+ * The version of a record is to be ignored, and there are servers that do so below 16. What has
+ * another than 3 may as well be another protocol: it is TLS (SNI_NAME) if it goes on as a hello or
+ * a warning would.
+ */
+static enum sni_result check_odd_version(const uint8_t *data, size_t len)
 {
 	size_t n;
 
-	if ((len > 0 && (data[0] < RECORD_FIRST || data[0] > RECORD_LAST)) ||
-	    (len > 1 && data[1] != 3))
+	if (data[1] >= 16 || (data[0] != TLS_RECORD_HANDSHAKE && data[0] != RECORD_ALERT))
 		return SNI_NOT_TLS;
-	if (len < RECORD_HEAD)
+	if (len <= TLS_RECORD_HEAD)
+		return SNI_MORE;
+	n = (size_t)data[3] << 8 | data[4];
+	if (data[0] == RECORD_ALERT ? n != 2 : n == 0)
+		return SNI_NOT_TLS;
+	return data[5] == 1 ? SNI_NAME : SNI_NOT_TLS; /* of a warning, of a hello */
+}
+
+/* The record that data begins with: SNI_NAME and the length of its content, or the result. */
+static enum sni_result parse_record(const uint8_t *data, size_t len, size_t *ret)
+{
+	enum sni_result r = SNI_NAME;
+	size_t n;
+
+	if (len > 0 && (data[0] < RECORD_FIRST || data[0] > RECORD_LAST))
+		return SNI_NOT_TLS;
+	if (len > 1 && data[1] != 3)
+		r = check_odd_version(data, len);
+	if (r != SNI_NAME)
+		return r;
+	if (len < TLS_RECORD_HEAD)
 		return SNI_MORE;
 	/* servers pass over a warning and read the hello behind it: so it is TLS, and no hello */
-	if (data[0] != RECORD_HANDSHAKE)
+	if (data[0] != TLS_RECORD_HANDSHAKE)
 		return SNI_BAD;
 	n = (size_t)data[3] << 8 | data[4];
 	*ret = n;
@@ -135,11 +158,11 @@ static enum sni_result parse_record(const uint8_t *data, size_t len, size_t *ret
 /* Length of the handshake message, as far as its head is there; 0 = it is no ClientHello. */
 static size_t message_len(const uint8_t *message, size_t have)
 {
-	size_t n = MESSAGE_HEAD;
+	size_t n = TLS_MESSAGE_HEAD;
 
-	if (message[0] != HANDSHAKE_CLIENT_HELLO)
+	if (message[0] != TLS_CLIENT_HELLO)
 		return 0;
-	if (have >= MESSAGE_HEAD)
+	if (have >= TLS_MESSAGE_HEAD)
 		n += (size_t)message[1] << 16 | (size_t)message[2] << 8 | message[3];
 	return n <= SNI_MESSAGE_MAX ? n : 0;
 }
@@ -151,7 +174,7 @@ static size_t message_len(const uint8_t *message, size_t have)
 static enum sni_result join_records(const uint8_t *data, size_t len, uint8_t *message,
 				    size_t *ret_len)
 {
-	size_t have = 0, want = MESSAGE_HEAD;
+	size_t have = 0, want = TLS_MESSAGE_HEAD;
 
 	while (have < want) {
 		size_t n = 0, part;
@@ -159,39 +182,44 @@ static enum sni_result join_records(const uint8_t *data, size_t len, uint8_t *me
 
 		if (r != SNI_NAME)
 			return r == SNI_NOT_TLS && have > 0 ? SNI_BAD : r;
-		part = n < len - RECORD_HEAD ? n : len - RECORD_HEAD;
+		part = n < len - TLS_RECORD_HEAD ? n : len - TLS_RECORD_HEAD;
 		if (part == 0)
 			return SNI_MORE;
 		if (have + part > SNI_MESSAGE_MAX)
 			return SNI_BAD;
-		memcpy(message + have, data + RECORD_HEAD, part);
+		memcpy(message + have, data + TLS_RECORD_HEAD, part);
 		have += part;
 		want = message_len(message, have);
 		if (want == 0)
 			return SNI_BAD;
 		if (have < want && part < n)
 			return SNI_MORE;
-		data += RECORD_HEAD + part;
-		len -= RECORD_HEAD + part;
+		data += TLS_RECORD_HEAD + part;
+		len -= TLS_RECORD_HEAD + part;
 	}
 	*ret_len = want;
 	return SNI_NAME;
 }
 
+enum sni_result sni_parse_message(const uint8_t *message, size_t len, struct sni *ret)
+{
+	struct cursor c = { .at = message, .left = len };
+	struct sni sni = { .ech = false };
+	enum sni_result r;
+
+	(void)take(&c, TLS_MESSAGE_HEAD);
+	r = parse_hello(c, &sni);
+	*ret = sni;
+	return r;
+}
+
 enum sni_result sni_parse(const uint8_t *data, size_t len, struct sni *ret)
 {
 	uint8_t message[SNI_MESSAGE_MAX];
-	struct sni sni = { .ech = false };
-	enum sni_result r;
 	size_t n = 0;
+	enum sni_result r = join_records(data, len, message, &n);
 
-	r = join_records(data, len, message, &n);
-	if (r != SNI_NAME)
-		return r;
-	r = parse_hello((struct cursor){ .at = message + MESSAGE_HEAD, .left = n - MESSAGE_HEAD },
-			&sni);
-	*ret = sni;
-	return r;
+	return r == SNI_NAME ? sni_parse_message(message, n, ret) : r;
 }
 
 const char *sni_result_text(enum sni_result r)

@@ -3,14 +3,15 @@
  * Tunnels, and the gate in front of them: a client that was allowed to talk to
  * one name must not ask the server behind it for another (domain fronting, N4).
  * Until the TLS ClientHello has been read whole and names the target, no byte
- * of the client goes upstream. An address target has no name to compare: a rule
- * for an address allows whatever is behind it.
+ * of the client goes upstream, and hellos that may follow must be like it (hellos.c). An
+ * address target has no name to compare: a rule for an address allows whatever is behind it.
  *
  * HTTP without TLS, on whichever port, is judged request by request like that on port
  * 80. Any other protocol must not be kept waiting for a line that never ends, so the first
  * bytes of a word alone go on; should they prove to have been a request's, it is cut off
  * before its line, and with it its Host field, is through. Where the server speaks
- * first it is not HTTP. HTTP/2 without TLS is not taken apart.
+ * first it is not HTTP/1. HTTP/2 without TLS is not taken apart: there, too, each request says
+ * whom it is for, so it is refused.
  *
  * An encrypted ClientHello is not refused as such (network.allowECH): clients send the
  * extension as grease, and what it can hide is no more than what the Host header inside TLS
@@ -81,21 +82,19 @@ static void deny_hello(struct proxy *p, struct conn *c, enum sni_result result,
 	conn_deny(p, c, c->name, c->port, &v);
 }
 
-enum passage { PASS_DENIED, PASS_WAIT, PASS_WAIT_LINE, PASS_OPEN, PASS_HTTP };
+enum passage { PASS_DENIED, PASS_WAIT, PASS_WAIT_LINE, PASS_OPEN, PASS_TLS, PASS_HTTP };
 
 /* It is not TLS, and may be something else. */
 static enum passage gate_plain(const struct conn *c, bool last)
 {
 	const struct buf *in = &c->side[0].in;
-	struct http_sniff sniff = { .is = HTTP_SNIFF_NOTHING };
+	struct http_sniff sniff = { .server_first = c->bytes[1] > 0 };
 
-	if (c->bytes[1] > 0)
-		return PASS_OPEN; /* the server has spoken first */
 	switch (http_sniff_feed(&sniff, in->data, in->len)) {
 	case HTTP_SNIFF_YES:
 		return PASS_HTTP;
 	case HTTP_SNIFF_LINE:
-		return last ? PASS_OPEN : PASS_WAIT_LINE;
+		return last || sniff.server_first || sniff.odd ? PASS_OPEN : PASS_WAIT_LINE;
 	case HTTP_SNIFF_NOTHING:
 	case HTTP_SNIFF_WORD:
 	case HTTP_SNIFF_NO:
@@ -122,7 +121,7 @@ static enum passage gate_check(struct proxy *p, struct conn *c, bool expired)
 		return gate_plain(c, last);
 	if ((r == SNI_NAME ? strcmp(sni.host.name, c->name) == 0 : r == SNI_NONE && !strict) &&
 	    (!sni.ech || p->config->allow_ech))
-		return PASS_OPEN;
+		return PASS_TLS;
 	/* a hello for another name, or one that cannot be read, is wrong on any port */
 	deny_hello(p, c, r, &sni);
 	return PASS_DENIED;
@@ -139,6 +138,14 @@ static void begin_http(struct proxy *p, struct conn *c)
 	conn_set_state(p, c, CONN_HEAD);
 }
 
+/* It begins with a hello that is fine. */
+static void begin_tls(struct conn *c)
+{
+	c->gate = GATE_OPEN;
+	hellos_free(c->flow[0].hellos);
+	c->flow[0] = (struct flow){ .mode = FLOW_HELLOS, .hellos = hellos_new() };
+}
+
 void front_hello(struct proxy *p, struct conn *c)
 {
 	bool waited = c->wait == WAIT_HELLO || c->wait == WAIT_LINE;
@@ -146,6 +153,10 @@ void front_hello(struct proxy *p, struct conn *c)
 	switch (gate_check(p, c, waited && c->deadline_ms <= p->now_ms)) {
 	case PASS_OPEN:
 		c->gate = GATE_OPEN;
+		dial_start(p, c, false);
+		break;
+	case PASS_TLS:
+		begin_tls(c);
 		dial_start(p, c, false);
 		break;
 	case PASS_HTTP:
@@ -191,7 +202,8 @@ void tunnel_open(struct proxy *p, struct conn *c)
 	http_detach(c);
 	if (!passed)
 		c->gate = tunnel_gate(p, c);
-	c->flow[0] = (struct flow){ .mode = has_name(c) ? FLOW_WATCHED : FLOW_FREE };
+	if (c->flow[0].mode != FLOW_HELLOS)
+		c->flow[0] = (struct flow){ .mode = has_name(c) ? FLOW_WATCHED : FLOW_FREE };
 	c->flow[1].mode = FLOW_FREE;
 	conn_wait(p, c, c->gate == GATE_TLS ? WAIT_IDLE : WAIT_NONE);
 	conn_set_state(p, c, CONN_RELAY);
@@ -213,8 +225,11 @@ static bool pass_gate(struct proxy *p, struct conn *c)
 	switch (gate_check(p, c, expired)) {
 	case PASS_OPEN:
 		c->gate = GATE_OPEN;
-		if (c->bytes[1] > 0)
-			c->flow[0].mode = FLOW_FREE;
+		c->flow[0].sniff.server_first = c->bytes[1] > 0;
+		conn_wait(p, c, WAIT_NONE);
+		return true;
+	case PASS_TLS:
+		begin_tls(c);
 		conn_wait(p, c, WAIT_NONE);
 		return true;
 	case PASS_WAIT:
@@ -234,16 +249,26 @@ static bool pass_gate(struct proxy *p, struct conn *c)
 	return false;
 }
 
-/* Some of it is through already, but not to whom it is: that is not to be found out any more. */
-static void deny_pieces(struct proxy *p, struct conn *c)
+static void deny_second_hello(struct proxy *p, struct conn *c)
 {
-	struct verdict v = {
-		.rule = "network.http",
-		.reason = "a request whose first line comes in pieces cannot be judged"
-	};
+	const struct hellos *h = c->flow[0].hellos;
+	bool named = h->result == SNI_NAME;
+	struct verdict v = { .rule = "network.sni" };
 
+	(void)snprintf(v.reason, sizeof(v.reason),
+		       "a second TLS ClientHello does not ask for what the first did%s%s",
+		       named ? ": " : "", named ? h->sni.host.name : "");
 	c->open_record = false;
 	conn_deny(p, c, c->name, c->port, &v);
+}
+
+/* What is watched must not go on. */
+static void deny_watched(struct proxy *p, struct conn *c)
+{
+	if (c->flow[0].mode == FLOW_HELLOS)
+		deny_second_hello(p, c);
+	else /* some of it is through, but not to whom it is: that is not found out any more */
+		http_deny(p, c, "a request whose first line comes in pieces cannot be judged");
 }
 
 void tunnel_step(struct proxy *p, struct conn *c)
@@ -261,7 +286,7 @@ void tunnel_step(struct proxy *p, struct conn *c)
 	done[0] = relay_finished(c, 0);
 	done[1] = relay_finished(c, 1);
 	if (r == -EILSEQ) {
-		deny_pieces(p, c);
+		deny_watched(p, c);
 	} else if (r < 0) {
 		conn_reset(p, c);
 	} else if (done[0] && done[1]) {

@@ -69,14 +69,11 @@ int backend_check_required(struct arena *a, const struct policy *p, const struct
 	for (size_t i = 0; i < p->require.n; i++) {
 		const struct property *found = find_property(&props, p->require.v[i].text);
 
-		if (!found)
-			return error_set(e, EINVAL,
-					 "require: unknown property %s (ambit check lists them)",
-					 p->require.v[i].text);
-		if (!found->enforced)
+		if (!found || !found->enforced)
 			return error_set(e, ENOTSUP,
 					 "require: %s is not enforced here by the %s backend: %s",
-					 found->name, b->name, found->missing);
+					 p->require.v[i].text, b->name,
+					 found ? found->missing : "it has nothing of the kind");
 	}
 	return 0;
 }

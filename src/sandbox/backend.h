@@ -38,6 +38,7 @@ struct sandbox_limits {
 	bool measured; /* hand out what shows the use: enum native_usage */
 	bool no_memfd; /* memory that only descriptors hold cannot be seen: refused */
 	bool first_victim; /* when the machine runs out of memory */
+	bool last_look; /* its group goes with init, which waits on `control` until it was looked at */
 	uint64_t processes, file_size; /* RLIMIT_NPROC, RLIMIT_FSIZE; 0 = as they are */
 	bool pinned; /* to `cpus`, for good */
 	cpu_set_t cpus;

@@ -52,6 +52,31 @@ static struct region *region_of(struct compiler *c, const char *path)
 	return &c->stack[c->n_stack - 1];
 }
 
+/* The second mount of something hidden that path lies in, locked if there is such a one; or NULL. */
+static const struct point *alias_over(const struct compiler *c, const char *path)
+{
+	const struct point *found = NULL;
+
+	for (size_t i = 0; c->aliases && i < c->n_points; i++) {
+		const struct point *pt = &c->points[i];
+
+		if (pt->alias && path_within(path, pt->path) && (!found || pt->alias->locked))
+			found = pt;
+	}
+	return found;
+}
+
+/* A rule that names this very place opens it; what the managed file hides, only the managed file. */
+static bool is_hidden_alias(const struct compiler *c, const struct point *pt,
+			    const struct path_rule *allow)
+{
+	const struct point *over = alias_over(c, pt->path);
+
+	if (over && over->alias->locked)
+		return !allow || !layer_is_managed(allow->origin.layer);
+	return pt->alias && (!allow || strcmp(allow->real, pt->path) != 0);
+}
+
 /* What a rule's point should look like from inside. */
 static enum region_kind wanted(struct compiler *c, const struct point *pt,
 			       const struct region *region)
@@ -61,6 +86,8 @@ static enum region_kind wanted(struct compiler *c, const struct point *pt,
 	policy_decide_path(c->p, ACCESS_READ, pt->path, &d);
 	/* a socket that may be connected to is seen though its directory is private */
 	if (d.verdict == VERDICT_DENY && (!pt->socket || d.rule))
+		return REGION_GONE;
+	if (is_hidden_alias(c, pt, d.rule))
 		return REGION_GONE;
 	/* out of a hidden or private place only what a deeper rule names comes back */
 	if (region->kind == REGION_GONE && !pt->shown &&
@@ -118,6 +145,8 @@ static void emit(struct compiler *c, const struct point *pt, const struct region
 	m->text = pt->text;
 	m->direct = pt->replaced;
 	m->why = why;
+	if (kind == MOUNT_HIDE_DIR || kind == MOUNT_HIDE_FILE)
+		m->alias = pt->alias;
 	if (kind == MOUNT_RW || kind == MOUNT_RO)
 		remember_object(m, &pt->at);
 }
@@ -126,7 +155,7 @@ static enum region_kind region_after(enum mount_kind kind)
 {
 	if (kind == MOUNT_RW || kind == MOUNT_PIN)
 		return REGION_RW;
-	return kind == MOUNT_RO ? REGION_RO : REGION_GONE;
+	return kind == MOUNT_RO || kind == MOUNT_PROC ? REGION_RO : REGION_GONE;
 }
 
 static int place_point(struct compiler *c, const struct point *pt)
@@ -138,7 +167,8 @@ static int place_point(struct compiler *c, const struct point *pt)
 
 	if (pt->replaced) {
 		kind = pt->kind;
-		if (kind == MOUNT_HIDE_DIR && region->kind == REGION_GONE)
+		if ((kind == MOUNT_HIDE_DIR || kind == MOUNT_HIDE_FILE) &&
+		    region->kind == REGION_GONE)
 			return 0;
 	} else {
 		want = wanted(c, pt, region);
@@ -196,7 +226,7 @@ static void sort_steps(struct plan *plan)
 	plan->n_mounts = kept;
 }
 
-/* A denyWrite rule that could hold below dir needs the guard there. */
+/* A denyWrite rule, or a target of a protected name, that could hold below dir needs the guard there. */
 static bool holds_deny(const struct compiler *c, const char *dir)
 {
 	for (size_t i = 0; i < c->p->fs.rules.n; i++) {
@@ -204,6 +234,11 @@ static bool holds_deny(const struct compiler *c, const char *dir)
 
 		if (r->access == ACCESS_WRITE && r->verdict == VERDICT_DENY &&
 		    (r->glob ? pattern_may_match_below(r->real, dir) : path_within(r->real, dir)))
+			return true;
+	}
+	for (size_t i = 0; i < c->plan->n_held; i++) {
+		if (path_within(c->plan->held[i].path, dir) ||
+		    path_within(dir, c->plan->held[i].path))
 			return true;
 	}
 	return false;
@@ -438,6 +473,10 @@ static int choose_guarding(struct compiler *c)
 	/* what a bare plan does not hold is told by who chose the backend */
 	if (c->guarding || c->plan->bare)
 		return 0;
+	if (c->facts->too_old)
+		return error_set(c->e, ENOTSUP,
+				 "this kernel is too old: read-only trees need Linux 5.12 "
+				 "(mount_setattr), protected names 5.14 (Landlock, seccomp)");
 	if (c->p->fallback != FALLBACK_WARN)
 		return error_set(c->e, ENOTSUP,
 				 "protecting names needs Landlock ABI %d, this kernel has %d; with "
@@ -451,6 +490,64 @@ static int choose_guarding(struct compiler *c)
 			     "ABI %d, this kernel has %d)",
 			     GUARD_ABI, c->facts->landlock_abi);
 	return 0;
+}
+
+static bool covers_cwd(const struct compiler *c, const struct path_rule *r)
+{
+	return r->glob ? pattern_covers(r->real, c->p->cwd) : path_within(c->p->cwd, r->real);
+}
+
+/* "." of a profile or the managed file: written without this directory in mind. */
+static bool names_any_cwd(const struct path_rule *r)
+{
+	return (layer_is_profile(r->origin.layer) || layer_is_managed(r->origin.layer)) &&
+	       strcmp(r->text, ".") == 0;
+}
+
+static bool same_source(const struct origin *a, const struct origin *b)
+{
+	return a->layer == b->layer && strcmp(a->name, b->name) == 0;
+}
+
+/* Does this rule open the working directory, which the other hides at `place`? */
+static bool opens_cwd(const struct compiler *c, const struct path_rule *r,
+		      const struct path_rule *hidden, const char *place)
+{
+	if (r->verdict != VERDICT_ALLOW || r->origin.layer == LAYER_DEFAULT || !covers_cwd(c, r) ||
+	    path_depth(r->real) < path_depth(place))
+		return false;
+	if (names_any_cwd(r) && !same_source(&r->origin, &hidden->origin))
+		return false;
+	return hidden->locked ? layer_is_managed(r->origin.layer) : !r->glob;
+}
+
+static bool is_cwd_opened(const struct compiler *c, const struct path_rule *hidden,
+			  const char *place)
+{
+	for (size_t i = 0; i < c->p->fs.rules.n; i++) {
+		if (opens_cwd(c, &c->p->fs.rules.v[i], hidden, place))
+			return true;
+	}
+	return false;
+}
+
+static int refuse_cwd(struct compiler *c, const char *by)
+{
+	return error_set(c->e, EACCES,
+			 "the working directory %s is hidden by %s: use --chdir DIR or "
+			 "--allow-read %s",
+			 c->p->cwd, by, c->p->cwd);
+}
+
+/* The same by another mount, which is known when the points are. */
+static int check_cwd_alias(struct compiler *c)
+{
+	const struct point *over = alias_over(c, c->p->cwd);
+
+	if (!over || is_cwd_opened(c, over->alias, over->path))
+		return 0;
+	return refuse_cwd(c, arena_printf(c->a, "%s, which is mounted at %s too",
+					  plan_rule_text(c, over->alias), over->path));
 }
 
 /*
@@ -468,29 +565,16 @@ static int check_cwd(struct compiler *c)
 
 		/* the built-in secrets, and what is locked; "hide all but this" is fine */
 		if (r->access == ACCESS_READ && r->verdict == VERDICT_DENY &&
-		    (r->origin.layer == LAYER_DEFAULT || r->locked) &&
-		    (r->glob ? pattern_covers(r->real, cwd) : path_within(cwd, r->real)) &&
+		    (r->origin.layer == LAYER_DEFAULT || r->locked) && covers_cwd(c, r) &&
 		    (!hidden || path_depth(r->real) >= path_depth(hidden->real)))
 			hidden = r;
 	}
-	for (size_t i = 0; hidden && i < c->p->fs.rules.n; i++) {
-		const struct path_rule *r = &c->p->fs.rules.v[i];
-
-		if (r->verdict == VERDICT_ALLOW && r->origin.layer != LAYER_DEFAULT && !r->glob &&
-		    !hidden->locked && path_within(cwd, r->real) &&
-		    path_depth(r->real) >= path_depth(hidden->real))
-			return 0;
-	}
+	if (hidden && is_cwd_opened(c, hidden, hidden->real))
+		hidden = NULL;
 	policy_decide_path(c->p, ACCESS_READ, cwd, &d);
 	if (d.verdict == VERDICT_DENY && d.rule)
 		hidden = d.rule;
-	if (!hidden)
-		return 0;
-	return error_set(
-		c->e, EACCES,
-		"the working directory %s is hidden by %s: use --chdir DIR or --allow-read "
-		"%s",
-		cwd, plan_rule_text(c, hidden), cwd);
+	return hidden ? refuse_cwd(c, plan_rule_text(c, hidden)) : 0;
 }
 
 int plan_compile(struct arena *a, const struct policy *p, const struct plan_facts *facts,
@@ -511,6 +595,8 @@ int plan_compile(struct arena *a, const struct policy *p, const struct plan_fact
 	plan->watch = facts->watch;
 	plan->outer_proc = facts->weaker_proc;
 	plan->cwd = p->cwd;
+	plan->fresh = facts->fresh;
+	plan->n_fresh = facts->n_fresh;
 	/* half of the memory is what the kernel gives by itself: never more than that */
 	if (p->limits.disk && p->limits.disk < facts->memory / 2)
 		plan->scratch_size = p->limits.disk;
@@ -530,6 +616,8 @@ int plan_compile(struct arena *a, const struct policy *p, const struct plan_fact
 	if (r < 0)
 		return r;
 	r = compile_mounts(&c);
+	if (r == 0)
+		r = check_cwd_alias(&c);
 	if (r < 0)
 		return r;
 	plan->broker = !facts->no_listener && !plan->contained &&

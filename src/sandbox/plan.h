@@ -49,6 +49,7 @@ struct mount_step {
 		ino; /* the host object that was judged; the executor refuses another (0 = any) */
 	const char *text; /* MOUNT_TEXT: the content */
 	const char *why; /* the rule and where it came from */
+	const struct path_rule *alias; /* it hides a second place of what this rule is about */
 	size_t order; /* in which plan_compile() found it */
 };
 
@@ -88,6 +89,12 @@ struct plan_engine {
 struct plan_file {
 	const char *path; /* absolute, clean */
 	const char *text;
+};
+
+struct held_path {
+	const char *path; /* canonical */
+	const struct protected_name *name; /* what lifts this */
+	const char *why; /* what leads here; NULL = a link with that name */
 };
 
 struct plan {
@@ -143,6 +150,13 @@ struct plan {
 	 */
 	const char **relayed;
 	size_t n_relayed;
+	/*
+	 * What protected names that are symbolic links lead to, or git's configuration (hooks,
+	 * included files, programs), there or not, and the links on the way: guarded as the name is.
+	 * "DIR/." only keeps others from taking the place of DIR.
+	 */
+	struct held_path *held;
+	size_t n_held;
 	/* Parts of guarded directories that are granted directly (node_modules, ...). */
 	const char **bulk;
 	size_t n_bulk;
@@ -159,6 +173,10 @@ struct plan {
 	const char **bwrap;
 	size_t n_bwrap;
 
+	/* Writable directories that were made for this run. */
+	const char **fresh;
+	size_t n_fresh;
+
 	struct text_rules notes; /* what the user should know, one line each */
 };
 
@@ -169,6 +187,8 @@ struct plan_facts {
 	char *const *environ_in;
 	enum backend_choice backend; /* BACKEND_AUTO counts as native */
 	int landlock_abi; /* 0 = the kernel has no Landlock */
+	bool landlock_off; /* it has, but was started without */
+	bool too_old; /* before Linux 5.12: neither we nor bwrap can make a tree read-only */
 	bool wait_killable; /* SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV */
 	const char
 		*no_listener; /* why nobody can watch the calls: there is no broker; NULL = can */
@@ -181,6 +201,8 @@ struct plan_facts {
 	const struct plan_file *files;
 	size_t n_files;
 	uint64_t memory; /* of the machine, bytes */
+	const char **fresh; /* plan_prepare() made them */
+	size_t n_fresh;
 	bool dry; /* nothing will be run: a missing allowWrite directory counts as made */
 };
 
@@ -192,15 +214,23 @@ int plan_compile(struct arena *a, const struct policy *p, const struct plan_fact
 void plan_gather_facts(struct arena *a, char *const *environ_in, struct plan_facts *ret);
 
 /*
- * The one thing done on the host before compiling: a missing allowWrite
- * directory is created where its parent exists.
+ * The one thing done on the host before compiling: missing allowWrite directories are made,
+ * and told in facts->fresh.
  */
-int plan_prepare(const struct policy *p, struct error *e) NODISCARD;
+int plan_prepare(struct arena *a, const struct policy *p, struct plan_facts *facts, struct error *e)
+	NODISCARD;
+/* Fails as plan_prepare() would, as far as can be said before; nothing is made. */
+int plan_check_prepare(const struct policy *p, struct error *e) NODISCARD;
 /* Is there anything to create? */
 bool plan_must_prepare(const struct policy *p);
 
 /* True when both make the same sandbox; where the command starts, and its environment, may differ. */
 bool plan_same_sandbox(const struct plan *a, const struct plan *b);
+
+/* The first of plan->held that covers a path, or NULL. */
+const struct held_path *plan_held_over(const struct plan *plan, const char *path);
+/* Why it is guarded, for a message. */
+const char *plan_held_reason(const struct held_path *held);
 
 void plan_print(const struct plan *plan, struct buf *out);
 void plan_print_json(const struct plan *plan, struct buf *out);

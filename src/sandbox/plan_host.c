@@ -43,6 +43,9 @@ void plan_gather_facts(struct arena *a, char *const *environ_in, struct plan_fac
 		.wait_killable = sys_seccomp_knows(SYS_SECCOMP_NEW_LISTENER |
 						   SYS_SECCOMP_WAIT_KILLABLE_RECV),
 	};
+	/* what has Landlock is new enough */
+	ret->landlock_off = ret->landlock_abi == 0 && sys_landlock_is_off();
+	ret->too_old = ret->landlock_abi == 0 && !sys_can_seal();
 	if (sysinfo(&machine) == 0)
 		ret->memory = (uint64_t)machine.totalram * machine.mem_unit;
 	ret->private_tmp = arena_printf(a, "%s/ambit-%016" PRIx64, temporary(environ_in), random);

@@ -12,8 +12,8 @@
 
 #include "base/text.h"
 #include "policy/match_path.h"
+#include "policy/places.h"
 
-#define LINKS_MAX 40 /* as the kernel follows */
 #define GLOB_VISIT_MAX 50000 /* directory entries looked at while expanding patterns */
 
 static const char *rule_key(const struct path_rule *r)
@@ -29,7 +29,7 @@ const char *plan_rule_text(struct compiler *c, const struct path_rule *r)
 			    origin_text(c->a, &r->origin));
 }
 
-static struct point *add_point(struct compiler *c, const char *path)
+struct point *plan_add_point(struct compiler *c, const char *path)
 {
 	struct point *pt = ARENA_PUSH(c->a, c->points, c->n_points);
 
@@ -52,7 +52,7 @@ static void add_place(struct compiler *c, const char *path, enum mount_kind kind
 		if (c->points[i].replaced && strcmp(c->points[i].path, at.real) == 0)
 			return; /* /var/tmp -> /tmp */
 	}
-	pt = add_point(c, at.real);
+	pt = plan_add_point(c, at.real);
 	pt->at = at;
 	pt->replaced = true;
 	pt->kind = kind;
@@ -63,7 +63,7 @@ static void add_place(struct compiler *c, const char *path, enum mount_kind kind
 /* A directory that is made inside one of the private places. */
 static void add_folder(struct compiler *c, const char *path, uint32_t mode, const char *why)
 {
-	struct point *pt = add_point(c, path);
+	struct point *pt = plan_add_point(c, path);
 
 	pt->at.kind = FILE_DIRECTORY;
 	pt->replaced = true;
@@ -80,7 +80,7 @@ static enum mount_kind replacement(const struct compiler *c)
 
 static void add_private_tmp(struct compiler *c)
 {
-	struct point *pt = add_point(c, c->plan->private_tmp);
+	struct point *pt = plan_add_point(c, c->plan->private_tmp);
 
 	pt->at.kind = FILE_DIRECTORY; /* the executor makes it */
 	pt->replaced = true;
@@ -130,7 +130,7 @@ static void add_host_resolver(struct compiler *c)
 	c->view->look(c->view, c->a, "/etc/resolv.conf", &at);
 	if (at.kind != FILE_REGULAR || !path_within(at.real, "/run"))
 		return;
-	pt = add_point(c, at.real);
+	pt = plan_add_point(c, at.real);
 	pt->at = at;
 	pt->replaced = true;
 	pt->kind = MOUNT_RO;
@@ -147,7 +147,7 @@ static void add_text(struct compiler *c, const char *path, const char *text, con
 	/* a missing file in a directory that is the host's cannot be made */
 	if (at.kind != FILE_REGULAR && !path_within(at.real, "/run"))
 		return;
-	pt = add_point(c, at.real);
+	pt = plan_add_point(c, at.real);
 	pt->at = at;
 	pt->at.kind = FILE_REGULAR;
 	pt->replaced = true;
@@ -266,7 +266,7 @@ static int add_sockets(struct compiler *c)
 		c->view->look(c->view, c->a, c->p->network.unix_sockets.v[i].text, &at);
 		if (at.kind == FILE_ABSENT || at.kind == FILE_UNKNOWN)
 			continue; /* may be made inside */
-		pt = add_point(c, at.real);
+		pt = plan_add_point(c, at.real);
 		pt->at = at;
 		pt->shown = pt->socket = true;
 		pt->why = "allowUnixSockets";
@@ -306,6 +306,39 @@ static void add_resolver(struct compiler *c)
 	add_text(c, "/etc/nsswitch.conf", plain_nsswitch(c), "names are answered by the proxy");
 }
 
+/*
+ * /proc is the sandbox's own, which is read-only: nothing of the host's comes into it. Of what is in
+ * it, what every procfs has can be hidden; processes are others there. Without namespaces it is the
+ * host's, where programs look for themselves, and nothing can be taken out.
+ */
+static bool is_process(const char *path)
+{
+	return text_starts(path, "/proc/") && ascii_digit(path[strlen("/proc/")]);
+}
+
+static int check_proc(struct compiler *c, const struct path_rule *r, const char *path)
+{
+	bool within = strcmp(path, "/proc") != 0;
+
+	if (r->access == ACCESS_WRITE && r->verdict == VERDICT_ALLOW && !c->plan->bare &&
+	    (within || r->origin.layer != LAYER_DEFAULT))
+		return error_set(c->e, ENOTSUP,
+				 "%s: the sandbox has a /proc of its own, in which nothing can be "
+				 "written",
+				 plan_rule_text(c, r));
+	if (r->access != ACCESS_READ || r->verdict != VERDICT_DENY || !within)
+		return 0;
+	if (c->plan->bare || c->plan->contained)
+		return error_set(c->e, ENOTSUP,
+				 "%s: with this backend nothing in /proc can be hidden",
+				 plan_rule_text(c, r));
+	return r->glob || !is_process(path)
+		       ? 0
+		       : error_set(c->e, ENOTSUP,
+				   "%s: the processes in the sandbox's /proc are its own",
+				   plan_rule_text(c, r));
+}
+
 static int expand_below(struct compiler *c, const struct path_rule *r, const char *dir)
 {
 	const char *const *names;
@@ -324,7 +357,11 @@ static int expand_below(struct compiler *c, const struct path_rule *r, const cha
 			struct point *pt;
 
 			c->view->look(c->view, c->a, path, &at);
-			pt = add_point(c, at.real);
+			if (path_within(at.real, "/proc") && check_proc(c, r, at.real) < 0)
+				return -c->e->code;
+			if (is_process(at.real))
+				continue; /* the sandbox has others */
+			pt = plan_add_point(c, at.real);
 			pt->at = at;
 			pt->rule = r;
 		} else if (pattern_may_match_below(r->real, path) &&
@@ -367,20 +404,50 @@ static int add_root_entries(struct compiler *c, const struct path_rule *r)
 
 		if (kind == FILE_LINK || kind == FILE_ABSENT)
 			continue;
-		pt = add_point(c, path);
+		pt = plan_add_point(c, path);
 		c->view->look(c->view, c->a, path, &pt->at);
 		pt->rule = r;
 	}
 	return 0;
 }
 
-static bool has_parent(struct compiler *c, const char *path)
+/* As plan_prepare() does it. */
+static bool can_be_made(struct compiler *c, const char *path)
 {
-	const char *slash = strrchr(path, '/');
+	enum file_kind kind;
 
-	return slash == path ||
-	       c->view->kind(c->view, arena_strndup(c->a, path, (size_t)(slash - path))) ==
-		       FILE_DIRECTORY;
+	do {
+		path = arena_strndup(c->a, path, (size_t)(strrchr(path, '/') - path));
+		kind = *path ? c->view->kind(c->view, path) : FILE_DIRECTORY;
+	} while (kind == FILE_ABSENT && place_is_shared(c->p->home, path));
+	return kind == FILE_DIRECTORY;
+}
+
+/* A rule for exactly a place that the sandbox replaces changes nothing: who wrote it is told. */
+static void note_private(struct compiler *c, const struct path_rule *r)
+{
+	const char *how = r->access == ACCESS_READ ? "--tmp host" : "--tmp shared";
+
+	if (r->verdict != VERDICT_ALLOW || r->optional || r->origin.layer == LAYER_DEFAULT)
+		return;
+	for (size_t i = 0; i < c->n_points; i++) {
+		const struct point *pt = &c->points[i];
+
+		if (!pt->replaced || pt->kind != replacement(c) || strcmp(pt->path, r->real) != 0)
+			continue;
+		if (c->p->fs.home == HOME_PRIVATE && strcmp(pt->path, c->p->home) == 0)
+			how = "--home real";
+		else if (strcmp(pt->path, "/run") == 0)
+			how = NULL;
+		ARENA_PUSH(c->a, c->plan->notes.v, c->plan->notes.n)->text = arena_printf(
+			c->a,
+			"%s has no effect: %s is private to the sandbox, empty and gone "
+			"afterwards; %s",
+			plan_rule_text(c, r), r->real,
+			how ? arena_printf(c->a, "%s gives the host's", how)
+			    : "name what is needed in it");
+		return;
+	}
 }
 
 static int add_rule(struct compiler *c, const struct path_rule *r)
@@ -394,12 +461,15 @@ static int add_rule(struct compiler *c, const struct path_rule *r)
 		return add_root_entries(c, r);
 	if (r->verdict == VERDICT_ALLOW && check_links(c, r) < 0)
 		return -c->e->code;
+	if (!r->absent && path_within(r->real, "/proc") && check_proc(c, r, r->real) < 0)
+		return -c->e->code;
+	note_private(c, r);
 	if (!r->absent || r->verdict == VERDICT_ALLOW)
 		c->view->look(c->view, c->a, r->real, &at);
 	if (r->access == ACCESS_WRITE && r->verdict == VERDICT_ALLOW) {
 		if (at.kind == FILE_ABSENT && r->optional)
 			return 0;
-		if (at.kind == FILE_ABSENT && c->facts->dry && has_parent(c, r->real))
+		if (at.kind == FILE_ABSENT && c->facts->dry && can_be_made(c, r->real))
 			at.kind = FILE_DIRECTORY; /* plan_prepare() would make it, or say why not */
 		if (at.kind == FILE_ABSENT || at.kind == FILE_UNKNOWN)
 			return error_set(c->e, at.kind == FILE_ABSENT ? ENOENT : at.err, "%s: %s",
@@ -414,7 +484,7 @@ static int add_rule(struct compiler *c, const struct path_rule *r)
 	}
 	if (at.kind == FILE_ABSENT && r->access == ACCESS_READ)
 		return 0; /* nothing to show or hide */
-	pt = add_point(c, r->real);
+	pt = plan_add_point(c, r->real);
 	pt->at = at;
 	pt->rule = r;
 	return 0;
@@ -471,20 +541,22 @@ static void add_protected(struct compiler *c, const char *dir, const char *below
 		if (name->lifted || pattern_is_glob(name->pattern) ||
 		    !text_starts(name->pattern, below))
 			continue;
-		/* the broker lets git change its configuration; a mount would not */
-		if (c->guarding && strncmp(name->pattern, ".git/", 5) == 0 &&
-		    strcmp(name->pattern, ".git/hooks") != 0)
-			continue;
 		if (surely_missing(&names, name->pattern))
 			continue;
 		path = path_join(c->a, dir, name->pattern);
 		kind = c->view->kind(c->view, path);
+		if (c->guarding && (kind == FILE_LINK || strchr(name->pattern, '/')))
+			plan_hold_links(c, dir, name);
+		/* the broker lets git change its configuration; a mount would not */
+		if (c->guarding && strncmp(name->pattern, ".git/", 5) == 0 &&
+		    strcmp(name->pattern, ".git/hooks") != 0)
+			continue;
 		if (kind == FILE_ABSENT || kind == FILE_UNKNOWN)
 			continue;
 		c->view->look(c->view, c->a, path, &at);
 		if (at.kind == FILE_ABSENT || at.kind == FILE_UNKNOWN)
-			continue; /* a dangling link */
-		pt = add_point(c, at.real);
+			continue; /* a dangling link: held by the broker */
+		pt = plan_add_point(c, at.real);
 		pt->at = at;
 		pt->guarded = true;
 		pt->why = arena_printf(c->a, "protected name %s: %s (%s)", name->pattern,
@@ -522,7 +594,7 @@ static void add_anchors(struct compiler *c)
 
 static void add_cwd(struct compiler *c)
 {
-	struct point *pt = add_point(c, c->p->cwd);
+	struct point *pt = plan_add_point(c, c->p->cwd);
 
 	c->view->look(c->view, c->a, c->p->cwd, &pt->at);
 	pt->shown = true;
@@ -564,6 +636,8 @@ static void merge_points(struct compiler *c)
 		}
 		last->guarded |= pt->guarded;
 		last->shown |= pt->shown;
+		if (!last->alias || (pt->alias && pt->alias->locked))
+			last->alias = pt->alias;
 		last->socket |= pt->socket;
 		if (!last->rule)
 			last->rule = pt->rule;
@@ -590,7 +664,9 @@ int plan_gather_points(struct compiler *c)
 		if (r < 0)
 			return r;
 	}
+	plan_add_mounted(c);
 	add_anchors(c);
+	plan_hold_git(c);
 	add_cwd(c);
 	merge_points(c);
 	return 0;

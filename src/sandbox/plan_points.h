@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The parts of plan_compile(): plan_points.c finds the places that matter, plan.c makes
- * mounts of them, plan_network.c says what the network will be.
+ * The parts of plan_compile(): plan_points.c finds the places that matter, plan_held.c those
+ * that protected names lead to, plan_git.c those that git's configuration leads to, plan_mounted.c
+ * second mounts of what is hidden and of the kernel's own, plan.c makes mounts of them,
+ * plan_network.c says what the network will be.
  */
 #pragma once
 
 #include "sandbox/plan.h"
+
+#define LINKS_MAX 40 /* as the kernel follows */
 
 struct region;
 
@@ -16,6 +20,7 @@ struct point {
 	bool replaced; /* one of the sandbox's own places: kind and mode below hold */
 	bool guarded; /* a protected name: read-only at the most */
 	bool shown; /* the working directory: seen even in a private place */
+	const struct path_rule *alias; /* another mount of what this rule hides; NULL = none */
 	bool socket; /* one that may be connected to: the same, though no rule names it */
 	enum mount_kind kind;
 	uint32_t mode;
@@ -37,11 +42,33 @@ struct compiler {
 	struct region *stack; /* of plan.c */
 	size_t n_stack;
 	size_t visited; /* by pattern expansion */
+	bool aliases; /* some of the points are */
 	bool guarding; /* the broker watches names; what does not exist yet is covered too */
 };
 
 /* The places, rules and protected names as points: each path once, in path order. */
 int plan_gather_points(struct compiler *c) NODISCARD;
+
+/*
+ * The protected name at dir/pattern may be a link, or lie behind one: list what it leads to
+ * (plan_held.c).
+ */
+void plan_hold_links(struct compiler *c, const char *dir, const struct protected_name *name);
+
+/* Where a path leads, as the kernel walks, from the canonical directory `at`; there or not. */
+const char *plan_follow(struct compiler *c, const char *at, const char *path);
+/* List that, too, and the links on the way; false where nothing can be written, or it was. */
+bool plan_hold_path(struct compiler *c, const char *at, const char *path,
+		    const struct protected_name *name, const char *why);
+
+/* What git's configuration, as it is now, makes git outside run or read (plan_git.c). */
+void plan_hold_git(struct compiler *c);
+
+/* The place as a point, to be filled in by the caller. */
+struct point *plan_add_point(struct compiler *c, const char *path);
+
+/* What is hidden, hidden at the other places where it is mounted as well (plan_mounted.c). */
+void plan_add_mounted(struct compiler *c);
 
 int plan_compile_network(struct compiler *c) NODISCARD;
 

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Directories that are to be writable and are not there yet. */
+/*
+ * Directories that are to be writable and are not there yet. Their parent must be: a longer way
+ * is more likely a mistake. But what programs share (~/.cache) is made on the way to their places,
+ * as they do it themselves.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -7,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "policy/places.h"
 #include "sandbox/plan.h"
 
 static bool wants_directory(const struct path_rule *r)
@@ -15,18 +20,47 @@ static bool wants_directory(const struct path_rule *r)
 	       r->verdict == VERDICT_ALLOW && access(r->real, F_OK) < 0;
 }
 
-/* Could it be made? Asked for all before any is: a refused run leaves nothing behind. */
-static int check_parent(const char *path)
+/* The last slash before which something is there, or only shared directories are missing. */
+static size_t existing_len(const struct policy *p, const char *path)
 {
-	char parent[PATH_MAX];
-	char *slash;
+	char above[PATH_MAX];
+	size_t len = strlen(path);
 
-	if (strlen(path) >= sizeof(parent))
+	memcpy(above, path, len + 1);
+	do {
+		while (above[len] != '/')
+			len--;
+		above[len] = '\0';
+	} while (len > 0 && place_is_shared(p->home, above) && access(above, F_OK) < 0);
+	return len;
+}
+
+/* Could it be made? Asked for all before any is: a refused run leaves nothing behind. */
+static int check_above(const struct policy *p, const char *path)
+{
+	char above[PATH_MAX];
+	size_t len;
+
+	if (strlen(path) >= sizeof(above))
 		return -ENAMETOOLONG;
-	memcpy(parent, path, strlen(path) + 1);
-	slash = strrchr(parent, '/');
-	*(slash == parent ? slash + 1 : slash) = '\0';
-	return faccessat(AT_FDCWD, parent, W_OK | X_OK, AT_EACCESS) < 0 ? -errno : 0;
+	len = existing_len(p, path);
+	memcpy(above, path, len);
+	memcpy(above + len, len ? "" : "/", len ? 1 : 2);
+	return faccessat(AT_FDCWD, above, W_OK | X_OK, AT_EACCESS) < 0 ? -errno : 0;
+}
+
+static int make(struct arena *a, const struct policy *p, struct plan_facts *facts, const char *path)
+{
+	for (size_t len = existing_len(p, path); path[len];) {
+		const char *dir;
+
+		len += 1 + strcspn(path + len + 1, "/");
+		dir = arena_strndup(a, path, len);
+		if (mkdir(dir, 0777) < 0)
+			return -errno;
+		*ARENA_PUSH(a, facts->fresh, facts->n_fresh) = dir;
+	}
+	return 0;
 }
 
 bool plan_must_prepare(const struct policy *p)
@@ -38,24 +72,34 @@ bool plan_must_prepare(const struct policy *p)
 	return false;
 }
 
-int plan_prepare(const struct policy *p, struct error *e)
+static int cannot(const struct path_rule *r, int err, struct error *e)
 {
-	for (unsigned pass = 0; pass < 2; pass++) {
-		for (size_t i = 0; i < p->fs.rules.n; i++) {
-			const struct path_rule *r = &p->fs.rules.v[i];
-			int err;
+	return error_set(e, -err, "allowWrite %s: does not exist and cannot be created: %s",
+			 r->text, strerror(-err));
+}
 
-			if (!wants_directory(r))
-				continue;
-			err = pass == 0                  ? check_parent(r->real)
-			      : mkdir(r->real, 0777) < 0 ? -errno
-							 : 0;
-			if (err < 0)
-				return error_set(e, -err,
-						 "allowWrite %s: does not exist and cannot be "
-						 "created: %s",
-						 r->text, strerror(-err));
-		}
+int plan_check_prepare(const struct policy *p, struct error *e)
+{
+	for (size_t i = 0; i < p->fs.rules.n; i++) {
+		const struct path_rule *r = &p->fs.rules.v[i];
+		int err = wants_directory(r) ? check_above(p, r->real) : 0;
+
+		if (err < 0)
+			return cannot(r, err, e);
 	}
 	return 0;
+}
+
+int plan_prepare(struct arena *a, const struct policy *p, struct plan_facts *facts, struct error *e)
+{
+	int r = plan_check_prepare(p, e);
+
+	for (size_t i = 0; i < p->fs.rules.n && r == 0; i++) {
+		const struct path_rule *rule = &p->fs.rules.v[i];
+		int err = wants_directory(rule) ? make(a, p, facts, rule->real) : 0;
+
+		if (err < 0)
+			r = cannot(rule, err, e);
+	}
+	return r;
 }

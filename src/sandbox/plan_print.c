@@ -57,6 +57,19 @@ static void print_grants(const struct plan *plan, struct buf *out)
 	}
 }
 
+static void print_held(const struct plan *plan, struct buf *out)
+{
+	for (size_t i = 0; i < plan->n_held; i++) {
+		const struct held_path *held = &plan->held[i];
+
+		buf_puts(out, "held        ");
+		text_append_safe(out, held->path);
+		buf_puts(out, held->why ? "  — " : "  — protected name ");
+		text_append_safe(out, held->why ? held->why : held->name->pattern);
+		buf_puts(out, held->why ? "\n" : " leads here\n");
+	}
+}
+
 static void print_landlock(const struct plan *plan, struct buf *out)
 {
 	if (plan->contained && plan->engine->landlock) {
@@ -78,6 +91,7 @@ static void print_landlock(const struct plan *plan, struct buf *out)
 		buf_putc(out, '\n');
 	}
 	print_paths("guarded", plan->guarded, plan->n_guarded, out);
+	print_held(plan, out);
 	print_paths("relayed", plan->relayed, plan->n_relayed, out);
 	print_paths("bulk", plan->bulk, plan->n_bulk, out);
 }

@@ -43,6 +43,17 @@ static bool same_step(const struct mount_step *a, const struct mount_step *b)
 	       same_text(a->text, b->text);
 }
 
+static bool same_held(const struct plan *a, const struct plan *b)
+{
+	if (a->n_held != b->n_held)
+		return false;
+	for (size_t i = 0; i < a->n_held; i++) {
+		if (strcmp(a->held[i].path, b->held[i].path) != 0)
+			return false;
+	}
+	return true;
+}
+
 static bool same_mounts(const struct plan *a, const struct plan *b)
 {
 	if (a->n_mounts != b->n_mounts)
@@ -54,7 +65,7 @@ static bool same_mounts(const struct plan *a, const struct plan *b)
 	return same_list(a->writable, a->n_writable, b->writable, b->n_writable) &&
 	       same_list(a->guarded, a->n_guarded, b->guarded, b->n_guarded) &&
 	       same_list(a->relayed, a->n_relayed, b->relayed, b->n_relayed) &&
-	       same_list(a->bulk, a->n_bulk, b->bulk, b->n_bulk);
+	       same_list(a->bulk, a->n_bulk, b->bulk, b->n_bulk) && same_held(a, b);
 }
 
 static bool same_network(const struct plan *a, const struct plan *b)

@@ -50,27 +50,27 @@ static int try_exec(const char *path, char *const *argv, char *const *env)
 	return ENOEXEC;
 }
 
-static int search_exec(char *const *argv, char *const *env)
+static int search_exec(const char *name, char *const *argv, char *const *env)
 {
 	const char *path = env_value(env, "PATH");
 	int err = ENOENT;
 
-	if (strchr(argv[0], '/')) {
-		err = try_exec(argv[0], argv, env);
-		return err == ENOENT && access(argv[0], F_OK) == 0 ? NO_INTERPRETER : err;
+	if (strchr(name, '/')) {
+		err = try_exec(name, argv, env);
+		return err == ENOENT && access(name, F_OK) == 0 ? NO_INTERPRETER : err;
 	}
 	if (!path || !*path)
 		path = "/usr/local/bin:/usr/bin:/bin";
-	while (argv[0][0]) {
+	while (*name) {
 		size_t len = strcspn(path, ":");
 		char file[PATH_MAX];
 		int failed = ENAMETOOLONG;
 		bool there = false;
 
-		if (len + strlen(argv[0]) + 2 <= sizeof(file)) {
+		if (len + strlen(name) + 2 <= sizeof(file)) {
 			memcpy(file, path, len);
 			file[len] = '/';
-			memcpy(file + len + (len > 0), argv[0], strlen(argv[0]) + 1);
+			memcpy(file + len + (len > 0), name, strlen(name) + 1);
 			/* most directories do not have it, and to find that out by exec is dear */
 			there = access(file, F_OK) == 0;
 			failed = there ? try_exec(file, argv, env) : errno;
@@ -102,7 +102,7 @@ static int exec_failure(int err, const char *name, struct error *e)
 	return error_set(e, err, "%s: cannot be executed: %s", name, strerror(err));
 }
 
-int sandbox_exec(char *const *argv, char *const *env, struct error *e)
+int sandbox_exec(const char *file, char *const *argv, char *const *env, struct error *e)
 {
-	return exec_failure(search_exec(argv, env), argv[0], e);
+	return exec_failure(search_exec(file, argv, env), file, e);
 }

@@ -4,7 +4,7 @@
 #include "base/error.h"
 
 /*
- * argv[0] is looked up on PATH of `env`. Comes back only when that failed: e->exit_code is 127 for
- * a command that was not found, 126 for one that cannot be executed.
+ * Becomes `file`, looked up on PATH of `env`. Comes back only when that failed: e->exit_code is
+ * 127 for a command that was not found, 126 for one that cannot be executed.
  */
-int sandbox_exec(char *const *argv, char *const *env, struct error *e);
+int sandbox_exec(const char *file, char *const *argv, char *const *env, struct error *e);

@@ -150,28 +150,38 @@ static int make_listeners(struct arena *a, struct attack_world *w)
 	return 0;
 }
 
+/* Answers each byte with one; a process that has been killed never does. */
+_Noreturn static void be_victim(int talk, const char *name)
+{
+	char byte = 0;
+
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	(void)prctl(PR_SET_NAME, name);
+	do {
+		(void)send(talk, &byte, 1, MSG_NOSIGNAL);
+	} while (recv(talk, &byte, 1, 0) == 1);
+	_exit(0);
+}
+
 /* A process of the host, with a name to be found by. */
 static int start_victim(struct attack_world *w)
 {
-	char name[16], byte = 0;
-	int ready[2];
+	char name[16], byte;
+	int talk[2];
 
 	attack_victim_name(w->token, name);
-	if (pipe2(ready, O_CLOEXEC) < 0)
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, talk) < 0)
 		return -errno;
 	w->victim = fork();
 	if (w->victim == 0) {
-		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-		(void)prctl(PR_SET_NAME, name);
-		(void)!write(ready[1], &byte, 1);
-		for (;;)
-			(void)pause();
+		fd_close(talk[0]);
+		be_victim(talk[1], name);
 	}
-	fd_close(ready[1]);
-	if (w->victim > 0)
-		(void)!read(ready[0], &byte, 1);
-	fd_close(ready[0]);
-	return w->victim < 0 ? -EAGAIN : 0;
+	fd_close(talk[1]);
+	w->victim_talk = talk[0];
+	if (w->victim < 0)
+		return -EAGAIN;
+	return recv(talk[0], &byte, 1, 0) == 1 ? 0 : -ESRCH;
 }
 
 int attack_world_make(struct arena *a, const char *dir, const char *program,
@@ -216,12 +226,13 @@ static bool was_reached(int listener)
 	return poll(&fd, 1, 0) > 0;
 }
 
-static bool victim_died(struct attack_world *w)
+/* A signal that was sent before the byte ends it first, however late it is seen to be dead. */
+static bool victim_died(const struct attack_world *w)
 {
-	if (waitpid(w->victim, NULL, WNOHANG) == 0)
-		return false;
-	w->victim = -1;
-	return true;
+	char byte = 0;
+
+	return send(w->victim_talk, &byte, 1, MSG_NOSIGNAL) != 1 ||
+	       recv(w->victim_talk, &byte, 1, 0) != 1;
 }
 
 /* Whoever holds the lock has outlived the run; it is ended here. */
@@ -275,6 +286,7 @@ void attack_world_end(struct attack_world *w)
 		(void)kill(w->victim, SIGKILL);
 		(void)waitpid(w->victim, NULL, 0);
 	}
+	fd_close(w->victim_talk);
 	fd_close(w->tcp);
 	fd_close(w->unix_socket);
 	fd_close(w->abstract);

@@ -59,7 +59,7 @@ extern const size_t attack_attempts_count;
 
 #define ATTACK_WORLD_INIT                                                                          \
 	{                                                                                          \
-		.tcp = -1, .unix_socket = -1, .abstract = -1, .victim = -1                         \
+		.tcp = -1, .unix_socket = -1, .abstract = -1, .victim = -1, .victim_talk = -1      \
 	}
 
 struct attack_world {
@@ -68,6 +68,7 @@ struct attack_world {
 	int tcp, unix_socket, abstract; /* listening */
 	uint16_t port;
 	pid_t victim;
+	int victim_talk;
 };
 
 /*

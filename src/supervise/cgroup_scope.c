@@ -22,6 +22,7 @@
 
 #include "base/buf.h"
 #include "base/fd.h"
+#include "base/sys.h"
 #include "base/text.h"
 #include "supervise/cgroup_internal.h"
 
@@ -169,20 +170,12 @@ static void put_scope(struct buf *b, const char *name, pid_t child,
 
 /* --- reading -------------------------------------------------------------------------- */
 
-static int64_t now_ms(void)
-{
-	struct timespec ts;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
-
 /* Exactly n bytes before the deadline. */
 static int read_exactly(int fd, void *data, size_t n, int64_t deadline)
 {
 	for (size_t done = 0; done < n;) {
 		struct pollfd ready = { .fd = fd, .events = POLLIN };
-		int64_t left = deadline - now_ms();
+		int64_t left = deadline - (int64_t)sys_now_ms();
 		ssize_t r;
 
 		if (left <= 0)
@@ -336,7 +329,7 @@ static int converse(int fd, bool bus, const struct buf *scope, struct error *e)
 					   "org.freedesktop.systemd1.Manager", "StartTransientUnit",
 					   "org.freedesktop.systemd1", "ssa(sv)a(sa(sv))" };
 	_cleanup_buf_ struct buf out = BUF_INIT(MESSAGE_MAX), nothing = BUF_INIT(1);
-	int64_t deadline = now_ms() + ANSWER_MS;
+	int64_t deadline = (int64_t)sys_now_ms() + ANSWER_MS;
 	char uid[16], line[256];
 	int r;
 
@@ -414,7 +407,7 @@ int cgroup_scope_start(const char *root, const char *name, pid_t child,
 {
 	const struct timespec pause = { .tv_nsec = LOOK_NS };
 	_cleanup_buf_ struct buf body = BUF_INIT(MESSAGE_MAX);
-	int64_t deadline = now_ms() + ANSWER_MS;
+	int64_t deadline = (int64_t)sys_now_ms() + ANSWER_MS;
 	char scope[64], group[GROUP_MAX];
 	int r;
 
@@ -425,7 +418,7 @@ int cgroup_scope_start(const char *root, const char *name, pid_t child,
 		group_of(root, child, group, sizeof(group));
 		if (text_ends(group, scope))
 			return open_group(root, group, e);
-		if (now_ms() > deadline)
+		if ((int64_t)sys_now_ms() > deadline)
 			return error_set(e, ETIMEDOUT, "systemd made no scope in %d s",
 					 ANSWER_MS / 1000);
 		(void)nanosleep(&pause, NULL);

@@ -26,7 +26,8 @@ int egress_write_config(struct buf *b, const struct policy *p, bool ask)
 	write_hosts(b, "allow", &n->allowed);
 	write_hosts(b, "deny", &n->denied);
 	buf_printf(b, "private %d\n", n->allow_private_addresses);
-	if (ask && !n->strict_allowlist)
+	/* an answer adds to the list */
+	if (ask && !n->strict_allowlist && !policy_is_locked(p, "network.allowedDomains"))
 		buf_printf(b, "ask %d\n", ASK_MS);
 	buf_printf(b, "requireSNI %d\n", n->require_sni);
 	buf_printf(b, "allowECH %d\n", n->allow_ech);

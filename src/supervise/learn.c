@@ -67,6 +67,7 @@ static void push_path(struct learn *l, struct learned_paths *list, const struct 
 		.path = arena_strdup(l->a, v->path),
 		.processes = arena_strdup(l->a, v->process),
 		.count = 1,
+		.made = v->kind == VIOLATION_MADE,
 	};
 }
 
@@ -82,7 +83,8 @@ void learn_used(struct learn *l, const struct violation *v)
 {
 	struct stat st;
 
-	if (v->kind == VIOLATION_USED && !is_writable_anyway(l, v->path))
+	if ((v->kind == VIOLATION_USED || v->kind == VIOLATION_MADE) &&
+	    !is_writable_anyway(l, v->path))
 		push_path(l, &l->written, v);
 	/* what is not on the host either is none of ours */
 	if (v->kind == VIOLATION_WANTED_UNIX && stat(v->path, &st) == 0 && S_ISSOCK(st.st_mode))
@@ -201,6 +203,37 @@ static const char *tilde(struct learn *l, const char *path)
 	return arena_printf(l->a, "~%s", path + strlen(home));
 }
 
+/* Only a rule for all of its directory would allow it: for a person to decide, or to go around. */
+static void refuse_wide(struct learn *l, const struct learned_path *w, struct learned *out)
+{
+	const char *slash = strrchr(w->path, '/'), *path = tilde(l, w->path);
+	const char *dir =
+		slash == w->path
+			? "/"
+			: tilde(l, arena_strndup(l->a, w->path, (size_t)(slash - w->path)));
+	enum file_kind kind = l->view->kind(l->view, w->path);
+
+	if (kind == FILE_REGULAR)
+		add_rule(l, &out->refused, "filesystem.allowWrite", pattern_escape(l->a, path),
+			 arena_printf(l->a,
+				      "made by %s; only where the file is there already is this a "
+				      "rule for it: make an empty one before the run, else all of "
+				      "%s would have to be writable",
+				      w->processes, dir));
+	else if (kind == FILE_DIRECTORY)
+		add_rule(l, &out->refused, "filesystem.allowWrite", pattern_escape(l->a, path),
+			 arena_printf(l->a,
+				      "made by %s; many programs share it: make it before "
+				      "the run",
+				      w->processes));
+	else
+		add_rule(l, &out->refused, "filesystem.allowWrite", pattern_escape(l->a, dir),
+			 arena_printf(l->a,
+				      "%s made %s: nothing less would allow it; better let it "
+				      "write elsewhere",
+				      w->processes, path));
+}
+
 static void add_writes(struct learn *l, struct learned *out)
 {
 	struct learned_paths rules, wide;
@@ -216,12 +249,7 @@ static void add_writes(struct learn *l, struct learned *out)
 				 : arena_printf(l->a, "%s: %s", r->processes, tilde(l, r->used)));
 	}
 	for (size_t i = 0; i < wide.n; i++)
-		add_rule(l, &out->refused, "filesystem.allowWrite",
-			 pattern_escape(l->a, tilde(l, wide.v[i].path)),
-			 arena_printf(l->a,
-				      "written by %s; a rule for it would have to allow all of %s",
-				      wide.v[i].processes,
-				      path_within(wide.v[i].path, l->base->home) ? "~" : "/"));
+		refuse_wide(l, &wide.v[i], out);
 }
 
 static bool is_reachable_anyway(const struct learn *l, const struct host_use *use)

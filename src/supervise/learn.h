@@ -60,6 +60,7 @@ struct learned_path {
 	const char *used; /* an example of what was written below it */
 	const char *processes; /* "npm, node" */
 	size_t count; /* places below it */
+	bool made; /* it was not there before */
 };
 
 struct learned_paths {

@@ -4,20 +4,20 @@
  * own, whose form is known (~/.npm, ~/.cache/pip, ~/.cargo/registry): that place is the
  * rule. Elsewhere it is the deepest directory that holds everything written
  * nearby, and never one as wide as the home directory or one right below the root.
+ *
+ * The rules must hold again where what the run made is not there: an absent directory is made
+ * for its rule where its parent is there (plan_prepare()), an absent file is not. So only a file
+ * that was there before is a rule of its own, and of nested directories that were made
+ * the outermost is.
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/text.h"
+#include "policy/places.h"
 #include "supervise/learn.h"
 
 #define PROCESSES_TEXT_MAX 64
-
-/* Directories of many programs: one more component says whose. */
-static const char *const shared_places[] = {
-	".cache",  ".config", ".local/share", ".local/state", ".local/lib",     ".cargo",
-	".gradle", ".m2",     ".rustup",      "go/pkg",       "Library/Caches", "snap",
-};
 
 static const char *parent_of(struct arena *a, const char *path)
 {
@@ -44,13 +44,13 @@ static const char *known_place(struct arena *a, const char *home, const char *pa
 	if (!path_within(path, home) || strcmp(path, home) == 0)
 		return NULL;
 	rest = path + strlen(home) + 1;
-	for (size_t i = 0; i < ARRAY_LEN(shared_places); i++) {
-		const char *place = path_join(a, home, shared_places[i]);
+	if (place_is_shared(home, path))
+		return NULL;
+	for (const char *const *p = shared_places; *p; p++) {
+		const char *place = path_join(a, home, *p);
 
-		if (path_within(path, place) && strcmp(path, place) != 0)
+		if (path_within(path, place))
 			return prefix_below(a, place, path, 1);
-		if (path_within(place, path))
-			return NULL; /* the shared directory itself, or above it */
 	}
 	/* ~/.npm; a file right in the home directory is not one */
 	return *rest == '.' && strchr(rest, '/') ? prefix_below(a, home, path, 1) : NULL;
@@ -155,17 +155,20 @@ static void add_near(struct generaliser *g, const char *dir, const struct learne
 	add(g, &g->out, dir, used);
 }
 
-static void place_one(struct generaliser *g, const struct learned_path *used)
+/* A rule for exactly this path finds it, or makes what the command made. */
+static bool can_be_named(const struct learned_path *used, enum file_kind kind)
+{
+	return kind == FILE_DIRECTORY || (kind == FILE_REGULAR && !used->made);
+}
+
+static void place_one(struct generaliser *g, const struct learned_path *used, enum file_kind kind)
 {
 	const char *place = known_place(g->a, g->home, used->path);
-	enum file_kind kind = g->view->kind(g->view, used->path);
 	const char *dir;
 
-	/* it was made and is there now: what was written below it counts */
-	if (kind == FILE_DIRECTORY)
-		return;
 	/* a place that is only a file for the moment cannot be named */
-	if (place && g->view->kind(g->view, place) != FILE_ABSENT) {
+	if (place && g->view->kind(g->view, place) != FILE_ABSENT &&
+	    (strcmp(place, used->path) != 0 || can_be_named(used, kind))) {
 		add(g, &g->out, place, used);
 		return;
 	}
@@ -173,12 +176,54 @@ static void place_one(struct generaliser *g, const struct learned_path *used)
 	if (!is_too_wide(g, dir) && path_depth(dir) > 2 &&
 	    !(path_within(dir, g->home) && path_depth(dir) < path_depth(g->home) + 2)) {
 		add_near(g, dir, used);
-	} else if (kind == FILE_REGULAR) {
+	} else if (can_be_named(used, kind)) {
 		add(g, &g->out, used->path, used);
 	} else if (!is_too_wide(g, dir)) {
 		add(g, &g->out, dir, used);
 	} else {
 		add(g, &g->wide, used->path, used);
+	}
+}
+
+/* Something in it is a rule. */
+static bool holds_rule(const struct generaliser *g, const char *dir)
+{
+	for (size_t i = 0; i < g->out.n; i++) {
+		if (path_within(g->out.v[i].path, dir))
+			return true;
+	}
+	return false;
+}
+
+static void place_directory(struct generaliser *g, const struct learned_path *used)
+{
+	/* what many programs share is nobody's alone */
+	if (place_is_shared(g->home, used->path) || is_too_wide(g, used->path))
+		add(g, &g->wide, used->path, used);
+	else
+		place_one(g, used, FILE_DIRECTORY);
+}
+
+static bool was_made(const struct learned_paths *used, const char *path)
+{
+	for (size_t i = 0; i < used->n; i++) {
+		if (used->v[i].made && strcmp(used->v[i].path, path) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* The directory of a missing one must be there, or be one that is made for everybody. */
+static void lift_rules(struct generaliser *g, const struct learned_paths *used)
+{
+	for (size_t i = 0; i < g->out.n; i++) {
+		struct learned_path *rule = &g->out.v[i];
+		const char *parent = parent_of(g->a, rule->path);
+
+		while (was_made(used, parent) && !place_is_shared(g->home, parent)) {
+			rule->path = parent;
+			parent = parent_of(g->a, parent);
+		}
 	}
 }
 
@@ -205,8 +250,19 @@ void learn_generalise(struct arena *a, const struct view *view, const char *home
 {
 	struct generaliser g = { .a = a, .view = view, .home = home };
 
-	for (size_t i = 0; i < used->n; i++)
-		place_one(&g, &used->v[i]);
+	for (size_t i = 0; i < used->n; i++) {
+		enum file_kind kind = view->kind(view, used->v[i].path);
+
+		if (kind != FILE_DIRECTORY)
+			place_one(&g, &used->v[i], kind);
+	}
+	/* of directories that were made, what lies below them counts first: it was made later */
+	for (size_t i = used->n; i-- > 0;) {
+		if (used->v[i].made && view->kind(view, used->v[i].path) == FILE_DIRECTORY &&
+		    !holds_rule(&g, used->v[i].path))
+			place_directory(&g, &used->v[i]);
+	}
+	lift_rules(&g, used);
 	merge_rules(&g);
 	*ret = g.out;
 	*ret_wide = g.wide;

@@ -24,10 +24,10 @@
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/sys.h"
 #include "sandbox/native/native.h"
 #include "supervise/cgroup.h"
 #include "supervise/limit_internal.h"
@@ -68,14 +68,6 @@ struct limits {
 	uint64_t own_scratch, own_files; /* of our set-up */
 	unsigned processors;
 };
-
-static uint64_t now_us(void)
-{
-	struct timespec ts;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
-}
 
 /* All that we may use: cheaper to ask for than all that there are. */
 static unsigned count_processors(void)
@@ -122,6 +114,7 @@ static void set_inside(struct limits *l)
 	in->born_in = l->cgroup ? cgroup_born_in(l->cgroup) : -1;
 	in->measured = l->sampling && !l->bare;
 	in->first_victim = in->no_memfd = memory == MEANS_SAMPLED;
+	in->last_look = memory == MEANS_SCOPE || l->means[LIMIT_PIDS] == MEANS_SCOPE;
 	/* for root the kernel does not count */
 	if (l->set->pids)
 		in->processes = l->set->pids + PROCESSES_OF_OURS;
@@ -249,14 +242,14 @@ static void plan_next(struct limits *l, uint64_t memory, uint64_t disk, uint64_t
 		pause = dear < PAUSE_MOST_MS ? dear : PAUSE_MOST_MS;
 	if (l->suspect)
 		pause = PAUSE_CONFIRM_MS;
-	l->next_ms = now_us() / 1000 + (pause < PAUSE_LEAST_MS ? PAUSE_LEAST_MS : pause);
+	l->next_ms = sys_now_ms() + (pause < PAUSE_LEAST_MS ? PAUSE_LEAST_MS : pause);
 }
 
 /* Version 1 wakes nobody: its counters are looked at now and then. */
 static void plan_group_look(struct limits *l)
 {
 	if (l->cgroup && cgroup_fd(l->cgroup) < 0 && !l->sampling)
-		l->next_ms = now_us() / 1000 + PAUSE_GROUP_MS;
+		l->next_ms = sys_now_ms() + PAUSE_GROUP_MS;
 }
 
 /* systemd refused: with --fallback warn what it should have held is sampled instead. */
@@ -347,7 +340,7 @@ int limits_fd(const struct limits *l)
 
 int limits_wait_ms(const struct limits *l)
 {
-	uint64_t now = now_us() / 1000;
+	uint64_t now = sys_now_ms();
 
 	if (!l || !l->next_ms)
 		return -1;
@@ -394,7 +387,7 @@ static uint64_t judge_disk(struct limits *l, const struct usage *u)
 static int sample(struct limits *l)
 {
 	const struct policy_limits *set = l->set;
-	uint64_t began = now_us(), memory, disk = 0;
+	uint64_t began = sys_now_ns() / 1000, memory, disk = 0;
 	struct usage u;
 
 	usage_look(&l->source, set->disk > 0, &u);
@@ -405,7 +398,7 @@ static int sample(struct limits *l)
 	if (!limit_means_is_cgroup(l->means[LIMIT_MEMORY]))
 		raise_peak(&l->peak.memory, memory); /* else the kernel knows better */
 	raise_peak(&l->peak.disk, disk);
-	plan_next(l, memory, disk, now_us() - began);
+	plan_next(l, memory, disk, sys_now_ns() / 1000 - began);
 	if (l->sure)
 		return LIMIT_MEMORY;
 	if ((l->means[LIMIT_PIDS] == MEANS_RLIMIT || l->means[LIMIT_PIDS] == MEANS_SAMPLED) &&
@@ -430,12 +423,13 @@ static void read_peaks(struct limits *l)
 	raise_peak(&l->peak.pids, cgroup_pids_peak(l->cgroup));
 }
 
-void limits_remember(struct limits *l)
+bool limits_remember(struct limits *l)
 {
-	if (l->means[LIMIT_MEMORY] != MEANS_SCOPE && l->means[LIMIT_PIDS] != MEANS_SCOPE)
-		return;
+	if (!l || !l->inside.last_look)
+		return false;
 	read_groups(l);
 	read_peaks(l);
+	return true;
 }
 
 static int look_at_groups(struct limits *l)

@@ -85,8 +85,11 @@ int limits_fd(const struct limits *l);
 int limits_wait_ms(const struct limits *l);
 /* Look: the limit that was passed, or -1. */
 int limits_look(struct limits *l);
-/* The last process is about to leave, and with it a scope of systemd: keeps what it says. */
-void limits_remember(struct limits *l);
+/*
+ * The last process is about to leave, and with it a scope of systemd: keeps what it says. True when
+ * there is one, and init waits for a word that it was looked at.
+ */
+bool limits_remember(struct limits *l);
 /*
  * Init is gone; the command's wait status, for what it ended by. One last look at what
  * was reached, and the peaks; then the groups begin to go.

@@ -18,9 +18,10 @@ struct prompt {
 };
 
 /*
- * Asks and waits for a line; the first letter counts. 0 when it is none of `keys` (an empty line
- * too), or when the question is over. What was typed before it is thrown away: it was meant for
- * the command. While we ask, others on this terminal are stopped when they write to it (TOSTOP).
+ * Asks and waits for a line; the first letter counts. When it is none of `keys` (or an empty line),
+ * `again` is shown and the next line waited for. 0 when the question is over: the time for all of
+ * it is up, a signal came, or the terminal has no more lines (^D). What was typed before the
+ * question is thrown away: it was meant for the command. While we ask, others on this terminal are stopped when they write to it (TOSTOP).
  * The caller's group must have the foreground; the terminal is left as it was found.
  */
-char prompt_ask(const struct prompt *p, const char *question, const char *keys);
+char prompt_ask(const struct prompt *p, const char *question, const char *again, const char *keys);

@@ -8,20 +8,33 @@
 
 #include "base/json.h"
 #include "base/text.h"
+#include "policy/hint.h"
 #include "policy/match_path.h"
 #include "policy/schema.h"
 #include "supervise/leftover.h"
 #include "supervise/run.h"
 
+#define PROTECTED_NAME "protected name "
+
 static const char *const kind_names[] = {
-	[VIOLATION_WRITE] = "write",        [VIOLATION_CREATE] = "write",
-	[VIOLATION_RENAME] = "write",       [VIOLATION_DELETE] = "write",
-	[VIOLATION_MODE] = "write",         [VIOLATION_READ] = "read",
-	[VIOLATION_EXEC] = "exec",          [VIOLATION_CONNECT] = "connect",
-	[VIOLATION_UNIX] = "unix",          [VIOLATION_LISTEN] = "listen",
-	[VIOLATION_LATER] = "later",        [VIOLATION_REMOVED] = "removed",
-	[VIOLATION_USED] = "used",          [VIOLATION_WANTED_UNIX] = "wanted",
-	[VIOLATION_WANTED_PORT] = "wanted", [VIOLATION_ASK] = "ask",
+	[VIOLATION_WRITE] = "write",
+	[VIOLATION_CREATE] = "write",
+	[VIOLATION_MAKE_DIRECTORY] = "write",
+	[VIOLATION_RENAME] = "write",
+	[VIOLATION_DELETE] = "write",
+	[VIOLATION_MODE] = "write",
+	[VIOLATION_READ] = "read",
+	[VIOLATION_EXEC] = "exec",
+	[VIOLATION_CONNECT] = "connect",
+	[VIOLATION_UNIX] = "unix",
+	[VIOLATION_LISTEN] = "listen",
+	[VIOLATION_LATER] = "later",
+	[VIOLATION_REMOVED] = "removed",
+	[VIOLATION_USED] = "used",
+	[VIOLATION_MADE] = "used",
+	[VIOLATION_WANTED_UNIX] = "wanted",
+	[VIOLATION_WANTED_PORT] = "wanted",
+	[VIOLATION_ASK] = "ask",
 };
 _Static_assert(ARRAY_LEN(kind_names) == VIOLATION_KIND_MAX_, "a name for each kind");
 
@@ -45,25 +58,19 @@ static bool is_name_server(const char *target)
 	return n > 3 && strcmp(target + n - 3, ":53") == 0;
 }
 
-/*
- * What is there can be named itself; a name that comes or goes needs its directory. Not where
- * that is the root.
- */
-static bool put_writable(struct arena *a, struct buf *b, const struct violation *v)
+static enum hint_deed deed_of(int kind)
 {
-	const char *slash = strrchr(v->path, '/');
-	char dir[VIOLATION_PATH_MAX];
-
-	text_copy(dir, sizeof(dir), v->path);
-	if (v->kind == VIOLATION_DELETE || v->kind == VIOLATION_RENAME ||
-	    faccessat(AT_FDCWD, v->path, F_OK, AT_SYMLINK_NOFOLLOW) < 0) {
-		if (!slash || slash == v->path)
-			return false;
-		dir[slash - v->path] = '\0';
+	switch (kind) {
+	case VIOLATION_MAKE_DIRECTORY:
+		return HINT_MAKE_DIRECTORY;
+	case VIOLATION_DELETE:
+	case VIOLATION_RENAME:
+		return HINT_NAME;
+	case VIOLATION_MODE:
+		return HINT_MODE;
+	default:
+		return HINT_WRITE;
 	}
-	buf_puts(b, "--allow-write ");
-	text_append_shell(b, pattern_escape(a, dir));
-	return true;
 }
 
 /* A deny that is locked, or was just given as an option for this very path, holds. */
@@ -76,36 +83,19 @@ static bool is_read_shut(const struct policy *p, const char *path)
 					     strcmp(d.rule->real, path) == 0));
 }
 
-static bool is_name_shut(const struct policy *p, const char *pattern)
-{
-	for (size_t i = 0; i < p->fs.n_protected; i++) {
-		if (p->fs.protected[i].locked && strcmp(p->fs.protected[i].pattern, pattern) == 0)
-			return true;
-	}
-	return false;
-}
-
-/* The setting decides and the managed file has locked it: no option helps. */
-static bool is_locked(const struct policy *p, const char *key)
-{
-	int row = setting_find(key);
-
-	return p->locked && row >= 0 && p->locked[row];
-}
-
 static bool put_connect(struct buf *b, const struct policy *p, const struct violation *v)
 {
 	if (strcmp(v->rule, "network.allowHostPorts") == 0) {
 		const char *port = strrchr(v->path, ':');
 
 		buf_printf(b, "--allow-host-port %s", port ? port + 1 : "");
-		return port && !is_locked(p, "network.allowHostPorts");
+		return port && !policy_is_locked(p, "network.allowHostPorts");
 	}
-	if (is_locked(p, "network.allowedDomains"))
+	if (policy_is_locked(p, "network.allowedDomains"))
 		return false;
 	if (strcmp(v->rule, "network.mode") == 0) {
 		/* which name was asked for is not known */
-		if (is_name_server(v->path) || is_locked(p, "network.mode"))
+		if (is_name_server(v->path) || policy_is_locked(p, "network.mode"))
 			return false;
 		if (strcmp(v->source, "default") != 0)
 			buf_puts(b, "--network allowlist ");
@@ -117,44 +107,32 @@ static bool put_connect(struct buf *b, const struct policy *p, const struct viol
 	return true;
 }
 
-static bool put_protected(struct buf *b, const struct policy *p, const struct violation *v)
-{
-	const char *name = v->rule + strlen("protected name ");
-
-	if (is_locked(p, "filesystem.unprotect") || is_name_shut(p, name))
-		return false;
-	buf_puts(b, "--set filesystem.unprotect=");
-	text_append_shell(b, name);
-	return true;
-}
-
 /* The option that would allow it; NULL when nothing should, or none would. */
 static const char *hint_for(struct arena *a, const struct policy *p, const struct violation *v)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(BUF_MAX_TEXT);
 	bool helps = true;
 
-	if (text_starts(v->rule, "protected name ")) {
-		helps = put_protected(&b, p, v);
-	} else if (strcmp(v->rule, "protected git configuration") == 0) {
-		helps = !is_locked(p, "filesystem.allowGitConfig");
-		buf_puts(&b, "--set filesystem.allowGitConfig=true");
-	} else if (strcmp(v->rule, "filesystem.allowWrite") == 0) {
-		helps = !is_locked(p, "filesystem.allowWrite") && put_writable(a, &b, v);
-	} else if (v->kind == VIOLATION_CONNECT) {
+	if (text_starts(v->rule, PROTECTED_NAME))
+		return hint_unprotect(a, p, v->rule + strlen(PROTECTED_NAME));
+	if (strcmp(v->rule, "protected git configuration") == 0)
+		return hint_git_config(p);
+	if (strcmp(v->rule, "filesystem.allowWrite") == 0)
+		return hint_write(a, p, v->path, deed_of(v->kind));
+	if (v->kind == VIOLATION_CONNECT) {
 		helps = put_connect(&b, p, v);
 	} else if (v->kind == VIOLATION_UNIX && *v->path == '@') {
-		helps = !is_locked(p, "network.allowAllUnixSockets");
+		helps = !policy_is_locked(p, "network.allowAllUnixSockets");
 		buf_puts(&b, "--set network.allowAllUnixSockets=true");
 	} else if (v->kind == VIOLATION_UNIX) {
-		helps = !is_locked(p, "network.allowUnixSockets");
+		helps = !policy_is_locked(p, "network.allowUnixSockets");
 		buf_puts(&b, "--allow-unix ");
 		text_append_shell(&b, v->path);
 	} else if (v->kind == VIOLATION_LISTEN) {
-		helps = !is_locked(p, "network.allowLocalBinding");
+		helps = !policy_is_locked(p, "network.allowLocalBinding");
 		buf_puts(&b, "--set network.allowLocalBinding=true");
 	} else if (strcmp(v->rule, "filesystem.denyRead") == 0) {
-		helps = !is_locked(p, "filesystem.allowRead") && !is_read_shut(p, v->path);
+		helps = !policy_is_locked(p, "filesystem.allowRead") && !is_read_shut(p, v->path);
 		buf_puts(&b, "--allow-read ");
 		text_append_shell(&b, pattern_escape(a, v->path));
 	} else {
@@ -225,6 +203,8 @@ const struct report_entry *report_add(struct report *r, const struct policy *p, 
 		.time_ms = wall_clock_ms(),
 		.count = 1,
 	};
+	if (r->reword && list.v == &r->denied)
+		r->reword(r->ctx, e);
 	return e;
 }
 
@@ -295,12 +275,9 @@ static const char *phrase_of(const char *kind)
 }
 
 /* What has to be escaped would not work as it is printed; only the machine forms have it. */
-static bool is_shown_as_it_is(const char *text)
+bool report_can_hint(const struct report_entry *entry)
 {
-	_cleanup_buf_ struct buf b = BUF_INIT(BUF_MAX_TEXT);
-
-	text_append_safe(&b, text);
-	return strcmp(buf_str(&b), text) == 0;
+	return entry->hint && text_is_safe(entry->hint);
 }
 
 void report_describe(const struct report_entry *entry, struct buf *out)
@@ -315,7 +292,7 @@ void report_describe(const struct report_entry *entry, struct buf *out)
 		buf_puts(out, " — ");
 		text_append_safe(out, entry->reason);
 	}
-	if (entry->hint && is_shown_as_it_is(entry->hint)) {
+	if (report_can_hint(entry)) {
 		buf_puts(out, limit ? " (raise with: " : " (allow with: ");
 		text_append_safe(out, entry->hint);
 		buf_puts(out, ")");

@@ -39,6 +39,9 @@ struct report {
 	uint64_t dropped; /* denials past the bound */
 	const char *backend; /* NULL = nothing was started */
 	struct text_rules lost; /* what was not enforced in this run, one line each */
+	/* The owner may know better why something was denied: asked before anybody hears of it. */
+	void (*reword)(void *ctx, struct report_entry *entry);
+	void *ctx;
 };
 
 struct run_result;
@@ -64,6 +67,9 @@ void report_prune(struct report *r);
 
 /* "denied write to /etc/hosts — outside the writable directories (allow with: ...)" */
 void report_describe(const struct report_entry *entry, struct buf *out);
+
+/* There is a hint, and it works as it is shown. */
+bool report_can_hint(const struct report_entry *entry);
 
 /* The members of a JSON object, for an entry and for the whole. */
 void report_write_entry(const struct report_entry *e, struct json *j);

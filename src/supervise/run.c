@@ -29,6 +29,7 @@
 
 #define DRAIN_MS 1000 /* for the rest of the output of a command that had to be ended */
 #define PROMPT_MS 60000 /* then the answer is no */
+#define PROMPT_LOOK_MS 100
 #define PROMPT_ECHO_MS 2000 /* how long after a question a stop may still be because of it */
 
 #define LOOK_MS 300 /* between looks of who observes */
@@ -271,11 +272,17 @@ struct session *run_session(struct run *run)
 	return run->session;
 }
 
+static int sooner(int a, int b)
+{
+	return a < 0 || (b >= 0 && b < a) ? b : a;
+}
+
 static int wait_for_session(void *ctx)
 {
 	const struct run *run = ctx;
 
-	return session_wait_ms(run->session);
+	/* who waits for a person still has to hide what appears */
+	return sooner(session_wait_ms(run->session), PROMPT_LOOK_MS);
 }
 
 static bool hold_limits(void *ctx)
@@ -285,7 +292,7 @@ static bool hold_limits(void *ctx)
 	return session_hold(run->session);
 }
 
-char run_prompt(struct run *run, const char *question, const char *keys)
+char run_prompt(struct run *run, const char *question, const char *again, const char *keys)
 {
 	const struct prompt prompt = { .tty = run->tty,
 				       .signals = run->signals,
@@ -300,7 +307,7 @@ char run_prompt(struct run *run, const char *question, const char *keys)
 	take_terminal_back(run);
 	if (run->relay)
 		relay_pause(run->relay);
-	key = prompt_ask(&prompt, question, keys);
+	key = prompt_ask(&prompt, question, again, keys);
 	follow_continue(run);
 	run->prompted_ms = sys_now_ms();
 	return key;
@@ -333,11 +340,6 @@ static void tell_decision(void *ctx, const struct egress_record *r)
 	const struct run *run = ctx;
 
 	run->req->observer->decision(run->req->observer->ctx, r);
-}
-
-static int sooner(int a, int b)
-{
-	return a < 0 || (b >= 0 && b < a) ? b : a;
 }
 
 /* How long to wait; who observes looks now and then. */
@@ -485,11 +487,17 @@ static void end_relay(struct run *run, int r, struct run_result *ret)
  * the machine's init reaps them; unless it is the program that called us, in a container, which
  * knows nothing of them.
  */
-static void leave(struct session *s)
+static void leave(struct session *s, bool last)
 {
+	static struct session *left; /* it is not lost, for who looks for lost memory */
 	pid_t remains[SESSION_REMAINS_MAX_];
+	bool reaped = getppid() != 1;
 
-	session_free(s, getppid() == 1 ? NULL : remains);
+	if (last && reaped && session_goes_with_us(s))
+		left = s;
+	else
+		session_free(s, reaped ? remains : NULL);
+	(void)left;
 }
 
 static int supervise(struct run *run, const struct run_request *req, const sigset_t *mask,
@@ -540,7 +548,7 @@ static int supervise(struct run *run, const struct run_request *req, const sigse
 		follow_interrupt(run, ret->signal);
 	take_terminal_back(run);
 	end_relay(run, r, ret);
-	leave(TAKE_PTR(run->session));
+	leave(TAKE_PTR(run->session), req->last);
 	return r;
 }
 

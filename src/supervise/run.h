@@ -52,6 +52,7 @@ struct run_request {
 	/* The command's standard output, above 2; 0 = our own. */
 	int out;
 	struct seslog *log; /* of what is read and printed; NULL = none */
+	bool last; /* this process ends soon after: what goes with it need not be given back */
 	/* Called once when the audit log cannot be written; may be NULL. */
 	void (*unlogged)(void *ctx, const struct error *e);
 	/* Called when it starts, with the backend and why this one; may be NULL. */
@@ -67,7 +68,7 @@ struct session *run_session(struct run *run);
  * A question to the person at the terminal, who has it meanwhile instead of the command: the key
  * that was typed, one of `keys`, or 0. Without a terminal, or in the background, nobody is asked.
  */
-char run_prompt(struct run *run, const char *question, const char *keys);
+char run_prompt(struct run *run, const char *question, const char *again, const char *keys);
 
 /*
  * 0 when the command was started (whatever became of it). Otherwise nothing

@@ -9,6 +9,7 @@
  *   reports   what the broker denied
  *   egress    the proxy's records, or the first packet for it
  *   limits    the kernel has stopped something for memory or processes
+ *   veil      something appeared outside where a rule hides
  *   pidfd     init is gone, and with it everything inside
  *
  * What is heard from the broker and the proxy is in session_hear.c.
@@ -197,8 +198,59 @@ static void on_first_call(struct session *s, uint32_t events)
 	unwatch(s, SOURCE_LISTENER);
 	/* the broker has its own, or nobody is left to ask */
 	fd_close(TAKE_FD(s->listener));
+}
+
+/* Nobody is left from whom anything could be hidden; and with us, nobody keeps the namespaces. */
+static void end_veil(struct session *s)
+{
+	unwatch(s, SOURCE_VEIL);
+	veil_free(TAKE_PTR(s->veil));
+	s->veil_ms = 0;
 	fd_close(TAKE_FD(s->user_ns));
 	fd_close(TAKE_FD(s->mount_ns));
+}
+
+static void tell_appeared(void *ctx, const char *path)
+{
+	struct session *s = ctx;
+
+	report_note(s->req.report,
+		    arena_printf(s->a,
+				 "%s was made or replaced outside while the command ran, and was "
+				 "hidden again at once",
+				 path));
+}
+
+static void on_veil(struct session *s)
+{
+	if (veil_step(s->veil, s->user_ns, s->mount_ns, tell_appeared, s, &s->failure) < 0)
+		fail(s);
+}
+
+void session_begin_veil(struct session *s)
+{
+	if (s->user_ns >= 0 && s->mount_ns >= 0)
+		s->veil_ms = s->started_ms + VEIL_BEGIN_MS;
+}
+
+static void act_on_veil(struct session *s)
+{
+	int r;
+
+	if (!s->veil_ms || sys_now_ms() < s->veil_ms)
+		return;
+	s->veil_ms = 0;
+	r = veil_new(s->a, s->req.policy, s->plan, s->started_ms, &s->veil);
+	if (r == 0 && s->veil)
+		r = session_watch(s, SOURCE_VEIL, veil_fd(s->veil));
+	if (r < 0)
+		report_note(s->req.report,
+			    arena_printf(s->a,
+					 "hidden files that are replaced outside can be read "
+					 "inside: they cannot be watched (%s)",
+					 strerror(-r)));
+	else if (s->veil)
+		on_veil(s);
 }
 
 /* What the broker will need, and the last that comes before the command runs. */
@@ -213,6 +265,8 @@ static int take_broker(struct session *s, int *fds)
 	s->listener = TAKE_FD(fds[NATIVE_LISTENER]);
 	s->user_ns = TAKE_FD(fds[NATIVE_USER_NS]);
 	s->mount_ns = TAKE_FD(fds[NATIVE_MOUNT_NS]);
+	if (!s->standby)
+		session_begin_veil(s);
 	unwatch(s, SOURCE_ERRORS); /* a failing exec is heard of when init is gone */
 	if (s->req.calls_soon) {
 		on_first_call(s, EPOLLIN);
@@ -353,11 +407,12 @@ static void on_event(struct session *s)
 		s->req.hooks->stopped(s->req.ctx, event.value);
 	} else if (event.type == INIT_EXITED) {
 		s->ended = true;
+		end_veil(s);
 		s->status = event.value;
 		s->alone = event.alone;
 		s->usage = event.usage;
-		if (s->limits)
-			limits_remember(s->limits);
+		if (limits_remember(s->limits))
+			give_order(s, 0, INIT_COMMAND); /* no signal: it may leave */
 	}
 }
 
@@ -371,6 +426,8 @@ int session_wait_ms(const struct session *s)
 	uint64_t now, end = s->over_ms ? s->over_ms : s->deadline_ms;
 	int look = s->over_ms ? -1 : limits_wait_ms(s->limits), left;
 
+	if (s->veil_ms && (!end || s->veil_ms < end))
+		end = s->veil_ms;
 	if (!end)
 		return look;
 	now = sys_now_ms();
@@ -382,8 +439,7 @@ int session_wait_ms(const struct session *s)
 
 void session_reach(struct session *s, enum limit which)
 {
-	if (s->limits)
-		limits_remember(s->limits);
+	(void)limits_remember(s->limits);
 	tell_limit(s, which, "everything inside was ended");
 	session_kill(s);
 }
@@ -394,6 +450,7 @@ static void act_on_time(struct session *s)
 	if (s->over_ms || !s->deadline_ms || sys_now_ms() < s->deadline_ms)
 		return;
 	if (s->limit >= 0) {
+		(void)limits_remember(s->limits);
 		session_kill(s);
 		s->deadline_ms = 0;
 		return;
@@ -416,10 +473,14 @@ static void act_on_limits(struct session *s)
 bool session_hold(struct session *s)
 {
 	struct pollfd fds[] = { { .fd = s->child.pidfd, .events = POLLIN },
-				{ .fd = s->sources[SOURCE_LIMITS], .events = POLLIN } };
+				{ .fd = s->sources[SOURCE_LIMITS], .events = POLLIN },
+				{ .fd = s->sources[SOURCE_VEIL], .events = POLLIN } };
 
 	(void)poll(fds, ARRAY_LEN(fds), 0);
 	act_on_time(s);
+	act_on_veil(s);
+	if (fds[2].revents)
+		on_veil(s);
 	if (limits_wait_ms(s->limits) == 0 || fds[1].revents)
 		act_on_limits(s);
 	return s->limit < 0 && !fds[0].revents;
@@ -476,6 +537,7 @@ bool session_step(struct session *s)
 	bool gone = false;
 
 	act_on_time(s);
+	act_on_veil(s);
 	if (!s->standby && limits_wait_ms(s->limits) == 0)
 		act_on_limits(s);
 	for (int i = 0; i < n; i++) {
@@ -505,6 +567,9 @@ bool session_step(struct session *s)
 				fail(s); /* nothing of it is worth a limit */
 			else
 				act_on_limits(s);
+			break;
+		case SOURCE_VEIL:
+			on_veil(s);
 			break;
 		case SOURCE_INIT:
 			gone = true;
@@ -584,6 +649,7 @@ void session_free(struct session *s, pid_t ret_remains[SESSION_REMAINS_MAX_])
 	fd_close(s->child.errors);
 	fd_close(s->child.pidfd);
 	fd_close(s->listener);
+	veil_free(s->veil);
 	fd_close(s->user_ns);
 	fd_close(s->mount_ns);
 	fd_close(s->reports[0]);
@@ -601,6 +667,11 @@ void session_free(struct session *s, pid_t ret_remains[SESSION_REMAINS_MAX_])
 		else if (remains[i] > 0)
 			(void)waitpid(remains[i], NULL, 0);
 	}
+}
+
+bool session_goes_with_us(const struct session *s)
+{
+	return s->alone && !s->standby && !s->egress && !s->plan->bare;
 }
 
 struct session *session_new(const struct session_request *req)

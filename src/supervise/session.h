@@ -168,3 +168,5 @@ int session_end(struct session *s, struct run_result *ret, struct error *e);
  * with NULL they are waited for here.
  */
 void session_free(struct session *s, pid_t ret_remains[SESSION_REMAINS_MAX_]);
+/* After session_end(): would session_free() only do what the end of this process does? */
+bool session_goes_with_us(const struct session *s);

@@ -8,6 +8,7 @@
 #include "supervise/egress.h"
 #include "supervise/journal.h"
 #include "supervise/session.h"
+#include "supervise/veil.h"
 
 enum source {
 	SOURCE_ERRORS,
@@ -16,6 +17,7 @@ enum source {
 	SOURCE_EGRESS,
 	SOURCE_LISTENER,
 	SOURCE_LIMITS,
+	SOURCE_VEIL,
 	SOURCE_INIT,
 	SOURCE_MAX_
 };
@@ -36,7 +38,9 @@ struct session {
 	int events; /* epoll over the sources */
 	int sources[SOURCE_MAX_]; /* -1 = not, or no longer, watched; owned elsewhere */
 	int listener; /* of the system call filter, until the broker has it */
-	int user_ns, mount_ns; /* for the broker to join */
+	int user_ns, mount_ns; /* for the broker to join, and who hides what appears */
+	struct veil *veil;
+	uint64_t veil_ms; /* when it begins; 0 = it has, or will not */
 	int reports[2]; /* ours, the broker's */
 	int lost; /* how many of them could not be sent; -1 = there was no broker */
 	int inquiries; /* the broker's end; the other is the proxy's */
@@ -64,6 +68,8 @@ ssize_t session_hear_reports(struct session *s);
 /* One record of the proxy's about this sandbox, or about itself; ctx is the session. */
 void session_on_egress(void *ctx, const struct egress_record *r);
 void session_log_start(struct session *s);
+/* Once its command runs. */
+void session_begin_veil(struct session *s);
 
 /* session_start.c: everything up to the command's start. */
 int session_launch(struct session *s, struct error *e) NODISCARD;

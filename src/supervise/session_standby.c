@@ -239,6 +239,7 @@ int session_take(struct session *s, const struct session_request *req)
 	s->req = *req;
 	s->started_ms = sys_now_ms();
 	standby_end(s);
+	session_begin_veil(s);
 	if (s->limits)
 		limits_restart(s->limits);
 	session_note_lost(s);

@@ -57,7 +57,7 @@ static int compile(struct session *s, struct plan_facts *facts, struct error *e)
 	r = b->compile(s->a, p, facts, &path_host_view, &s->plan, e);
 	if (r < 0 || !plan_must_prepare(p))
 		return r;
-	r = plan_prepare(p, e);
+	r = plan_prepare(s->a, p, facts, e);
 	facts->dry = false;
 	return r < 0 ? r : b->compile(s->a, p, facts, &path_host_view, &s->plan, e);
 }
@@ -88,6 +88,7 @@ static int start_watching(struct session *s, struct error *e)
 		[SOURCE_REPORTS] = s->reports[0],
 		[SOURCE_EGRESS] = s->egress ? egress_fd(s->egress) : -1,
 		[SOURCE_LISTENER] = -1, /* comes later */
+		[SOURCE_VEIL] = -1,
 		[SOURCE_LIMITS] = s->limits ? limits_fd(s->limits) : -1,
 		[SOURCE_INIT] = s->child.pidfd,
 	};

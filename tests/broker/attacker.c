@@ -100,20 +100,15 @@ static volatile char flipping[64] = "src/.envrc";
 
 static void *flip_name(void *arg)
 {
-	static const char other[] = "/tmp/.envr";
+	static const char names[][11] = { "/tmp/.envr", "src/.envrc", "/dev/null", "src/.envrc" };
 
 	for (unsigned i = 0; running(); i++) {
-		if (i % 3 == 0) {
-			for (int k = 0; k < 10; k++)
-				flipping[k] = other[k];
-		} else {
-			for (int k = 0; k < 10; k++)
-				flipping[k] = "src/.envrc"[k];
-		}
+		for (int k = 0; k < 10; k++)
+			flipping[k] = names[i % 4][k];
 		flipping[4] = 'x';
 		for (volatile int k = 0; k < 50; k++)
 			;
-		flipping[4] = '.';
+		flipping[4] = names[i % 4][4];
 	}
 	return arg;
 }
@@ -145,11 +140,12 @@ static volatile struct {
 
 static void *flip_cut(void *arg)
 {
-	static const char *const names[] = { "src/.bashrc", "/tmp/bashrc" };
+	static const char names[][12] = { "src/.bashrc", "/tmp/bashrc", "src/.bashrc",
+					  "/dev/null" };
 
 	for (unsigned i = 0; running(); i++) {
 		for (int k = 0; k < 11; k++)
-			cutting[k] = names[i % 2][k];
+			cutting[k] = names[i % 4][k];
 		cut_how.flags = i % 3 ? O_RDONLY : O_RDONLY | O_TRUNC;
 		for (volatile int k = 0; k < 30; k++)
 			;

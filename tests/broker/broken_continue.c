@@ -11,7 +11,7 @@ int __wrap_call_hand_over(const struct call *c, int fd, bool cloexec);
 int __wrap_sys_landlock_add_path(int ruleset, int path_fd, uint64_t access);
 int __real_sys_landlock_add_path(int ruleset, int path_fd, uint64_t access);
 
-#define GUARDED (SYS_LANDLOCK_REMOVE_FILE | SYS_LANDLOCK_REMOVE_DIR)
+#define GUARDED SYS_LANDLOCK_REMOVE_FILE
 #define DIRECT (GUARDED | SYS_LANDLOCK_WRITE_FILE | SYS_LANDLOCK_MAKE_REG)
 
 int __wrap_call_hand_over(const struct call *c, int fd, bool cloexec)

@@ -272,9 +272,27 @@ static void how(void)
 	O(sys_open2(AT_FDCWD, "f", O_RDONLY, 0, RESOLVE_BENEATH));
 }
 
+/* What needs no look at where it lies: the answers are the kernel's all the same. */
+static void nothing(void)
+{
+	group = "null";
+	O(open("/dev/null", O_WRONLY | O_CREAT | O_TRUNC, 0666));
+	O(open("/dev/null", O_RDWR | O_CLOEXEC));
+	O(open("/dev/null", O_WRONLY | O_APPEND | O_NONBLOCK));
+	O(open("/dev/null", O_WRONLY | O_CREAT | O_EXCL, 0644));
+	O(open("/dev/null", O_WRONLY | O_DIRECTORY));
+	O(open("/dev/null/", O_WRONLY));
+	O(open("/dev/null/x", O_WRONLY | O_CREAT, 0644));
+	O(open("/dev//null", O_WRONLY));
+	O(open("/dev/nul", O_WRONLY));
+	O(openat(99, "/dev/null", O_RDWR));
+	T(mkdir("/dev/null", 0755));
+}
+
 void cases_open(void)
 {
 	flags();
+	nothing();
 	paths();
 	end_of_page();
 	links();

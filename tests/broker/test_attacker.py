@@ -17,7 +17,7 @@ import pytest
 SECONDS = int(os.environ.get("ATTACK_SECONDS", "6"))
 BULK = "node_modules"
 OPTIONS = ["-q", "--report", "none", "--deny-write", "conf/secret.yml", "--set", f"filesystem.bulk={BULK}"]
-NAMES = {".envrc", ".bashrc", ".vscode", ".mcp.json", "evil.service"}
+NAMES = {".envrc", ".bashrc", ".vscode", ".mcp.json"}
 
 
 def make_tree(box):
@@ -61,6 +61,8 @@ def judge(ws):
         if "config.worktree" in everything and is_evil(d / "config.worktree"):
             found.append(d / "config.worktree")
         found += [d / n for n in everything & NAMES if is_evil(d / n)]
+        if d.parts[-2:] == ("systemd", "user") and "evil.service" in everything:
+            found.append(d / "evil.service")
         if d.name == ".claude" and "settings.json" in everything:
             found.append(d / "settings.json")
         if d.name == "conf" and "secret.yml" in everything:

@@ -384,3 +384,88 @@ def test_lock_file_is_gits_own(trap):
             "git config user.name last").ok()
     left = [p for p in os.listdir(trap.ws / ".git") if "lock" in p or "ambit" in p]
     assert left == [] and "last" in (trap.ws / ".git/config").read_text()
+
+
+WORKTREES = {
+    "a link": "git config core.worktree ../link",
+    "a link below": "mkdir d; ln -s \"$OUT\" d/link; git config core.worktree ../d/link",
+    "a directory that becomes a link": "mkdir d; git config core.worktree ../d; rmdir d; ln -s \"$OUT\" d",
+    "by hand": "cp .git/config .git/config.lock; git config -f .git/config.lock core.worktree ../link;"
+               " mv .git/config.lock .git/config",
+}
+
+
+@pytest.mark.parametrize("sandboxed", [True, False], ids=["inside", "control"])
+@pytest.mark.parametrize("how", WORKTREES)
+def test_git_outside_works_where_it_did(boxes, how, sandboxed):
+    """With another core.worktree `git reset --hard` outside would write files that were chosen inside."""
+    box = boxes("user")
+    out = box.mkdir("out")
+    box.host("git", "init", "-q", "-b", "main", ".").ok()
+    script = (f"OUT={out}; ln -s \"$OUT\" link; h=$(echo evil | git hash-object -w --stdin);"
+              " git update-index --add --cacheinfo 100644,$h,.bashrc;"
+              " git -c user.name=x -c user.email=x@x commit -q -m x;" + WORKTREES[how])
+    (box.sh if sandboxed else lambda s: box.host("sh", "-c", s))(script)
+    box.host("git", "reset", "-q", "--hard")
+    assert (out / ".bashrc").exists() != sandboxed
+
+
+@pytest.mark.parametrize("worktree, passes", [("../../../sub", True), ("../../../link", False),
+                                              ("../../../other", False), ("../../../none", False)])
+def test_worktree_of_a_submodule(boxes, worktree, passes):
+    """Only to the directory whose .git leads back."""
+    box = boxes("user")
+    box.mkdir("ws/other")
+    script = ("git init -q -b main .; ln -s sub link; mkdir sub;"
+              " git init -q --bare .git/modules/sub; echo 'gitdir: ../.git/modules/sub' > sub/.git;"
+              f" git --git-dir=.git/modules/sub config core.worktree {worktree}")
+    box.sh(script)
+    config = (box.ws / ".git/modules/sub/config").read_text()
+    assert ("worktree" in config) == passes, config
+
+
+# Remotes as git knew them before its configuration did; $EVIL is where they lead.
+OLD_REMOTES = {
+    "remotes": "mkdir -p .git/remotes; echo URL: $EVIL > .git/remotes/origin",
+    "branches": "mkdir -p .git/branches; echo $EVIL > .git/branches/origin",
+    "a directory moved in": "mkdir r; echo URL: $EVIL > r/origin; rmdir .git/remotes; mv -T r .git/remotes",
+    "a file moved in": "mkdir -p .git/remotes; echo URL: $EVIL > o; mv o .git/remotes/origin",
+    "a link": "mkdir -p .git/remotes; echo URL: $EVIL > o; ln o .git/remotes/origin",
+    "in capitals": "mkdir -p .git/REMOTES; echo URL: $EVIL > .git/REMOTES/origin;"
+                   "[ -e .git/remotes ] || mv .git/REMOTES .git/remotes",
+    "before it is a repository": "cp -r .git n; mkdir n/remotes; rm -r n/refs; echo URL: $EVIL > n/remotes/origin;"
+                                 "cp -r .git/refs n; mv .git old; mv n .git",
+}
+
+
+@pytest.mark.parametrize("sandboxed", [True, False], ids=["inside", "control"])
+@pytest.mark.parametrize("how", OLD_REMOTES)
+def test_remotes_of_the_old_kind(trap, how, sandboxed):
+    """What the configuration does not say git takes from there: a push outside would go elsewhere."""
+    for bare in ("evil.git", "good.git"):
+        trap.host("git", "init", "-q", "--bare", "-b", "main", trap.home / bare).ok()
+    trap.host("git", "remote", "add", "origin", trap.home / "good.git").ok()
+    script = f"EVIL={trap.home}/evil.git; git remote remove origin; {OLD_REMOTES[how]}"
+    r = trap.sh(script) if sandboxed else trap.host("/bin/sh", "-c", script)
+    trap.host("git", "push", "origin", "HEAD:refs/heads/main")
+    came = trap.host("git", "-C", trap.home / "evil.git", "show-ref").out
+    assert ("refs/heads/main" in came) != sandboxed, str(r)
+
+
+def test_remotes_of_the_old_kind_can_be_lifted(trap):
+    r = trap.sh("mkdir -p .git/remotes; echo x > .git/remotes/o")
+    hint = r.err.split("allow with: ")[1].split(")")[0]
+    trap.sh("echo x > .git/remotes/o", options=hint.split()).ok()
+    trap.sh("git update-ref refs/remotes/branches/remotes HEAD; git branch remotes/branches/x;"
+            "mkdir -p src/branches src/remotes; touch src/branches/x src/remotes/x").ok()
+
+
+@pytest.mark.parametrize("path", [".git/worktrees/wt/gitdir", ".git/worktrees/wt/commondir",
+                                  ".git/remotes/x", ".git/modules/m/branches/x", ".git/worktrees/wt/HEAD"])
+def test_explain_is_what_run_does(trap, path):
+    trap.host("git", "worktree", "add", "-q", "wt").ok()
+    trap.host("git", "init", "-q", "--bare", ".git/modules/m").ok()
+    trap.host("mkdir", "-p", ".git/remotes", ".git/modules/m/branches").ok()
+    said = trap.ambit("explain", "write", path)
+    done = trap.sh(f"echo x >> {path}")
+    assert (said.code == 0) == (done.code == 0), (str(said), str(done))

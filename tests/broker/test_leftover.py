@@ -32,6 +32,18 @@ LATER = {
                        "n/.envrc": "direnv runs it on entering the directory"}),
     "changed remote": ("git remote add o https://new.example/r.git",
                        {".git/config": "where git fetches from and pushes to"}),
+    "push elsewhere": ("git config remote.pushDefault https://new.example/r.git",
+                       {".git/config": "where git fetches from and pushes to"}),
+    "another remote of a branch": ("git config branch.main.remote upstream",
+                                   {".git/config": "where git fetches from and pushes to"}),
+    "another remote to push to": ("git config branch.main.pushRemote ../elsewhere",
+                                  {".git/config": "where git fetches from and pushes to"}),
+    "the usual remote of a new branch": ("git config branch.topic.remote origin;"
+                                         "git config branch.topic.merge refs/heads/topic", {}),
+    "the usual remote in place of another": ("git config branch.theirs.remote origin",
+                                             {".git/config": "where git fetches from and pushes to"}),
+    "a copy with remotes": ("mkdir n; cp src/repo/.git/config n; mkdir n/objects n/refs",
+                            {"n/config": "where git fetches from and pushes to"}),
     "other git configuration": ("git config user.name x", {}),
     "rebase with exec": ("mkdir .git/rebase-merge; printf 'pick 1\\n\\texec  evil\\n' > .git/rebase-merge/git-rebase-todo",
                          {".git/rebase-merge/git-rebase-todo": "a rebase in progress"}),
@@ -51,7 +63,8 @@ LATER = {
     "a hidden host": ("echo '{\"resolved\": \"https:\\/\\/evil.example\"}' > package-lock.json",
                       {"package-lock.json": "packages come from where cannot be read plainly"}),
     "a lock file that is a link": ("rm package-lock.json; ln -s Makefile package-lock.json; echo >> package-lock.json",
-                                   {"Makefile": "make rules"}),
+                                   {"Makefile": "make rules", "package-lock.json":
+                                    "packages come from where cannot be read plainly"}),
     "index of packages": ("echo '--index-url https://new.example/simple' > requirements-dev.txt",
                           {"requirements-dev.txt": FROM_NEW}),
 }
@@ -77,6 +90,8 @@ def place(boxes):
     box = boxes("user")
     box.host("git", "init", "-q", ".").ok()
     box.host("git", "init", "-q", "src/repo").ok()
+    box.host("git", "config", "branch.theirs.remote", "upstream").ok()
+    box.host("git", "-C", "src/repo", "remote", "add", "origin", "https://old.example/r.git").ok()
     for f in ("a", "dir/b", ".bashrc", "src/.envrc", "src/.vscode/a", "src/.vscode/b", "Makefile", "CLAUDE.md",
               "src/repo/.git/hooks/pre-commit"):
         box.write(f"ws/{f}", "x\n")

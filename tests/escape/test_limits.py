@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from ambit_test import processes_with, wait_until
+from ambit_test import SLOW, processes_with, skip_impossible, wait_until
 
 BYTES = 200 << 20
 LIMIT = "80m"
@@ -211,9 +211,15 @@ time.sleep(30)
 """
 
 
-def test_nothing_grows_while_the_supervisor_is_stopped(box):
+def memory_is_held_by_kernel(box):
+    return "cgroup" in box.ambit("check").out.split("limit-memory")[1].split("\n")[0]
+
+
+def test_nothing_grows_while_the_supervisor_is_stopped(box, place):
     """At a terminal a stopped command stops the supervisor. What was put aside before, to go on
     unseen, must not run meanwhile where the limit is held by looking."""
+    if place.word == "open" and memory_is_held_by_kernel(box):
+        skip_impossible("a cgroup holds the limit here, whoever is stopped")
     argv = box.argv("/usr/bin/python3", "-c", STOPPER, options=["--memory", LIMIT])
     master, slave = os.openpty()
     os.fchown(slave, box.who.uid, -1)
@@ -221,12 +227,10 @@ def test_nothing_grows_while_the_supervisor_is_stopped(box):
                       stderr=slave, start_new_session=True, preexec_fn=lambda: (fuse(), own_terminal()))
     os.close(slave)
     try:
-        assert wait_until(lambda: state_of(p.pid) == "T" or p.poll() is not None, 5)
-        time.sleep(1)
+        assert wait_until(lambda: state_of(p.pid) == "T" or p.poll() is not None, 5 * SLOW)
+        time.sleep(SLOW)
         if p.poll() is None:  # a cgroup would have ended it by itself
-            grown = (box.ws / "grown").exists()
-            held_by_kernel = "cgroup" in box.ambit("check").out.split("limit-memory")[1].split("\n")[0]
-            assert not grown or held_by_kernel
+            assert not (box.ws / "grown").exists() or memory_is_held_by_kernel(box)
     finally:
         p.kill()
         p.wait()

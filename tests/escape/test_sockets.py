@@ -7,6 +7,8 @@ import time
 
 import pytest
 
+from ambit_test import SLOW
+
 
 @contextlib.contextmanager
 def listener(path):
@@ -44,7 +46,7 @@ def test_dial_race(box, probe, what):
     with listener(path) as heard:
         r = box.run(probe, "dial", path, what, "700").ok()
         tries, _, refused, _ = r.out.replace(",", "").split()
-        assert int(tries) > 100 and int(refused) > 0, r
+        assert int(tries) > 100 / SLOW and int(refused) > 0, r
         assert heard == [], f"{len(heard)} of {tries} got through"
         for _ in range(10):  # a race: on a busy machine one go may lose every time
             box.host(probe, "dial", path, what, "300").ok()

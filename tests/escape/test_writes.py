@@ -14,7 +14,7 @@ import time
 import pytest
 
 import ambit_test
-from ambit_test import mount_table
+from ambit_test import mount_table, settled_changes
 
 START_UP = [".bashrc", ".profile", ".zshrc", ".zshenv", ".bash_login", ".bash_logout",
             ".config/fish/config.fish", ".inputrc", ".pam_environment",
@@ -286,6 +286,8 @@ def test_stdin_is_a_file(place, probe_name, boxes_on, probe):
             assert f"{probe_name}\tdenied" in out or (place.backend == "podman" and probe_name in out), out + err
             assert fingerprint(target) == before
         else:
+            if "ENOSYS" in out:  # fchmodat2(2), before Linux 6.6
+                ambit_test.skip_impossible(f"this kernel has no {probe_name}: ENOSYS")
             assert f"{probe_name}\topen" in out, out + err
             assert fingerprint(target) != before
 
@@ -298,7 +300,7 @@ def test_nothing_left(box, probe):
     box.run("/bin/sh", "-c", "ls -lA / ~ . > /dev/null; cat \"$@\" > /dev/null; git status; :", "sh",
             *names)
     assert tree(box.home) == before
-    assert mount_table() == mounts
+    assert not settled_changes(mount_table, mounts)
 
 
 def tree(top):
@@ -357,6 +359,70 @@ def test_symlinked_protected_name_replaced(box):
     assert not (box.ws / ".bashrc").exists() or (box.ws / ".bashrc").read_text() == "good"
     box.host(*attack)
     assert (box.ws / ".bashrc").read_text() == "evil\n"
+
+
+# Links with protected names, or on the way to one, and who changes what they show: links, files
+# and directories of the project; the name as it is read outside; what the attacker does.
+LINKED = {
+    "file": ({".env": ".env.local"}, [], ".env", "evil .env.local"),
+    "folded": ({".env": ".env.local"}, [], ".env", "evil .env.local; evil .ENV.local; :"),
+    "above": ({".claude/settings.json": "../shared.json"}, [], ".claude/settings.json", "evil shared.json"),
+    "absolute": ({".mcp.json": "{ws}/mcp"}, [], ".mcp.json", "evil mcp"),
+    "missing-directory": ({".env": "conf/env"}, [], ".env",
+                          "mkdir conf; evil conf/env; mkdir c2; echo evil > c2/env; rmdir conf; mv -T c2 conf"),
+    "linked-directory": ({".env": "conf/env"}, [], ".env", "mkdir c2; echo evil > c2/env; ln -s c2 conf"),
+    "directory": ({".vscode": "tools/vscode"}, [], ".vscode/tasks.json",
+                  "mkdir -p tools/vscode; evil tools/vscode/tasks.json"),
+    "behind-a-link": ({".claude": "agents"}, ["agents/notes"], ".claude/settings.json", "evil agents/settings.json"),
+    "deeper": ({".config/systemd": "../units"}, ["units/x"], ".config/systemd/user/a.service",
+               "mkdir units/user; evil units/user/a.service"),
+    "chain": ({".env": "one", "one": "two"}, [], ".env", "evil two; rm -f one; evil one"),
+    "chain-that-leads-somewhere": ({".env": "one", "one": "two"}, ["two"], ".env", "rm -f one; evil one"),
+    "chain-of-directories": ({".env": "dir/env", "dir": "real"}, ["real/env"], ".env",
+                             "rm -f dir; mkdir dir; evil dir/env; rm -rf dir; mkdir d; evil d/env; mv -T d dir"),
+    "down-and-up": ({".env": "src/../env"}, ["src/main.c"], ".env",
+                    "mv src s2; mkdir -p o/p; ln -s o/p src; evil o/env"),
+    "git-config": ({".git/config": "../shared-config"}, ["shared-config"], ".git/config", "evil shared-config"),
+    "git-hooks": ({".git/hooks": "../githooks"}, [], ".git/hooks/pre-commit", "mkdir githooks; evil githooks/pre-commit"),
+    "bulk": ({".env": "node_modules/env"}, ["node_modules/x"], ".env", "evil node_modules/env"),
+}
+EVIL = """evil() { echo evil > "$1"; echo evil > t; mv -f t "$1"; echo evil > t; ln -f t "$1"
+    ln -sf "$PWD/t" "$1"; cp --remove-destination t "$1"; }; """
+
+
+@pytest.mark.parametrize("kind", LINKED)
+def test_what_protected_names_lead_to(box, kind):
+    """What a link with a protected name shows cannot be filled where it leads to, whether that is
+    there or not, nor by another thing in the place of a link on the way."""
+    links, files, shown, script = LINKED[kind]
+
+    def prepare():
+        box.host("/bin/sh", "-c", "rm -rf ~/ws/* ~/ws/.[a-z]*; git init -q --template= .").ok()
+        (box.ws / ".git/config").unlink()
+        for name in files:
+            box.write(f"ws/{name}", "good")
+        for name, target in links.items():
+            box.mkdir((box.ws / name).parent)
+            (box.ws / name).symlink_to(target.format(ws=box.ws))
+
+    def is_evil():
+        return (box.ws / shown).exists() and "evil" in (box.ws / shown).read_text()
+
+    prepare()
+    r = box.run("/bin/sh", "-c", EVIL + script, options=["--set", "filesystem.bulk=node_modules"])
+    assert not is_evil(), r
+    assert not any((box.ws / name).read_text() != "good" for name in files if (box.ws / name).exists()), r
+    assert "denied write to" in r.err, r
+    prepare()
+    box.host("/bin/sh", "-c", EVIL + script)
+    assert is_evil(), "the control run failed"
+
+
+def test_lifted_name_leads_anywhere(box):
+    """With the name lifted, what it leads to is free; and what it does not lead to is free anyway."""
+    (box.ws / ".env").symlink_to("src/env")
+    box.sh("mkdir src; echo x > src/env2; echo x > src/env; [ ! -e src/env ]").ok()
+    box.sh("echo x > .env; cat src/env", options=["--set", "filesystem.unprotect=.env"]).ok()
 
 
 def attack_all(box, probe, names, options=()):
@@ -549,11 +615,104 @@ def test_git_runs_nothing_planted(box, plant):
     assert asked(), "the control run failed"
 
 
+# Links by which git outside would write to a file of the home. Then the user commits, and mends a
+# worktree; MERGE_MSG is what a commit takes its text from.
+GIT_LINKS = {
+    "message": 'ln -sf "$OUT" .git/COMMIT_EDITMSG',
+    "moved": 'ln -s "$OUT" l; mv -f l .git/COMMIT_EDITMSG',
+    "second-name": 'ln -s "$OUT" l; rm -f .git/COMMIT_EDITMSG; ln -P l .git/COMMIT_EDITMSG',
+    "tested": 'ln -s "$OUT" .git/tAbCdEf; mv -f .git/tAbCdEf .git/COMMIT_EDITMSG',
+    "exchange": 'ln -s "$OUT" l; python3 -c "import ctypes; '
+                'ctypes.CDLL(None).renameat2(-100, b\'l\', -100, b\'.git/COMMIT_EDITMSG\', 2)"',
+    "exchange-back": 'ln -s "$OUT" l; python3 -c "import ctypes; '
+                     'ctypes.CDLL(None).renameat2(-100, b\'.git/COMMIT_EDITMSG\', -100, b\'l\', 2)"',
+    "log": 'rm .git/logs/HEAD; ln -s "$OUT" .git/logs/HEAD',
+    "directory": 'mkdir d; ln -s "$OUT" d/HEAD; mv .git/logs old; mv -T d .git/logs',
+    "linked-directory": 'mkdir d; ln -s "$OUT" d/HEAD; mv .git/logs old; ln -s ../d .git/logs',
+    "from-objects": 'mkdir -p g/objects/d; ln -s "$OUT" g/objects/d/HEAD; mkdir g/refs; mv g/objects/d g/d; '
+                    'mv .git/logs old; mv -T g/d .git/logs',
+    "gitdir": 'ln -sf "$OUT" .git/worktrees/wt/gitdir',
+    "worktree": 'rm -f .git/worktrees/wt/COMMIT_EDITMSG; ln -s "$OUT" .git/worktrees/wt/COMMIT_EDITMSG; '
+                'echo evil > .git/worktrees/wt/MERGE_MSG',
+    "new": 'mkdir n g; ln -s "$OUT" g/COMMIT_EDITMSG; cp .git/HEAD .git/config .git/MERGE_MSG g; mkdir g/objects g/refs; '
+           'echo "gitdir: ../g" > n/.git',
+    "new-and-deep": 'mkdir -p n g/logs; ln -s "$OUT" g/logs/HEAD; cp .git/HEAD .git/config .git/MERGE_MSG g; mkdir g/refs g/objects; '
+                    'echo "gitdir: ../g" > n/.git',
+    "half": 'mkdir -p n g/objects g/refs; cp .git/HEAD .git/config .git/MERGE_MSG g; mv g/refs r; '
+            'ln -s "$OUT" g/COMMIT_EDITMSG; mv r g/refs; mkdir -p g/refs; echo "gitdir: ../g" > n/.git',
+}
+
+
+@pytest.mark.parametrize("plant", GIT_LINKS)
+def test_git_writes_through_no_link(box, plant):
+    """What git outside writes to its own files does not get to others: the text can be commands."""
+    out = box.home / ".bash_aliases"
+    me = {"GIT_EDITOR": ":", "OUT": str(out), "GIT_CONFIG_COUNT": "2", "GIT_CONFIG_KEY_0": "user.name",
+          "GIT_CONFIG_VALUE_0": "x", "GIT_CONFIG_KEY_1": "user.email", "GIT_CONFIG_VALUE_1": "x@x"}
+
+    def prepare():
+        box.host("/bin/sh", "-c", "rm -rf ~/ws/* ~/ws/.git ~/.bash_aliases; git init -q . && "
+                 "git commit -q --allow-empty -m x && git worktree add -q wt && echo evil > .git/MERGE_MSG", env=me).ok()
+
+    def used():
+        for where in (".", "n", "wt"):
+            if (box.ws / where / ".git").exists():
+                box.host("git", "commit", "--allow-empty", cwd=box.ws / where, env=me)
+                box.host("git", "worktree", "repair", cwd=box.ws / where, env=me)
+        return out.exists()
+
+    prepare()
+    r = box.run("/bin/sh", "-c", GIT_LINKS[plant], env=me, options=["--env", "OUT"])
+    assert not used(), r
+    prepare()
+    box.host("/bin/sh", "-c", GIT_LINKS[plant], env=me)
+    assert used(), "the control run failed"
+
+
+@pytest.mark.parametrize("kind", ["directory", "worktree", "file"])
+def test_worktree_elsewhere(box, kind):
+    """The gitdir of a worktree can name any place, which is git's to write: nothing that git does by
+    itself outside changes anything there. `git worktree repair`, the control, does."""
+    me = {"GIT_CONFIG_COUNT": "2", "GIT_CONFIG_KEY_0": "user.name", "GIT_CONFIG_VALUE_0": "x",
+          "GIT_CONFIG_KEY_1": "user.email", "GIT_CONFIG_VALUE_1": "x@x"}
+    box.host("/bin/sh", "-c", "git init -q . && git commit -q --allow-empty -m x && git worktree add -q wt && mkdir ~/there && "
+             "echo good > ~/there/file", env=me).ok()
+    if kind == "worktree":
+        box.host("/bin/sh", "-c", "git init -q ~/other && cd ~/other && git commit -q --allow-empty -m x && "
+                 "git worktree add -q ~/there/wt", env=me).ok()
+    place = box.home / {"directory": "there/.git", "worktree": "there/wt/.git", "file": "there/file"}[kind]
+
+    def look():
+        return {str(p): p.is_file() and p.read_text() for p in sorted((box.home / "there").rglob("*"))}
+
+    before = look()
+    box.run("/bin/sh", "-c", f"echo {place} > .git/worktrees/wt/gitdir").ok()
+    for command in (["status"], ["worktree", "list"], ["branch", "-v"], ["worktree", "remove", "-f", str(place.parent)],
+                    ["worktree", "move", str(place.parent), str(box.home / "moved")], ["gc", "-q"], ["fetch", "-q"],
+                    ["commit", "-q", "--allow-empty", "-m", "y"]):
+        box.host("git", *command, env=me)
+        assert look() == before, command
+    if kind != "file":
+        box.host("/bin/sh", "-c", f"mkdir -p .git/worktrees/wt; echo {place} > .git/worktrees/wt/gitdir; git worktree repair").ok()
+        assert look() != before, "the control run failed"
+    box.host("git", "worktree", "prune").ok()
+    assert (box.home / "there/file").read_text() == "good\n"
+
+
+def test_git_makes_links_elsewhere(box):
+    """Links next to git directories, git's own test for them, and a repository that is moved."""
+    r = box.sh("git init -q new && ln -s a new/link && ln -s a new/hooks && mkdir d && ln -s a d/l && mv d new/d && "
+               "mkdir new/x && mv new/x .git-x && git init -q --bare b && mv b new/.git/b && git -C new config core.symlinks")
+    assert "denied" not in r.err and (box.ws / "new/.git/b/HEAD").exists(), r
+    assert r.out == "", f"git believes that there are no links here: {r}"
+
+
 def test_planted_link_in_an_allow_write(box):
     """A rule names a directory of the project; an earlier run put a link to the home in its
     place. The next run must neither make the home writable nor create anything there."""
     box.mkdir("ws/build")
-    box.run("/bin/sh", "-c", 'rmdir build && ln -s "$HOME" build && ln -s "$HOME" out').ok()
+    box.run("/bin/sh", "-c", "rmdir build").ok()
+    box.run("/bin/sh", "-c", 'ln -s "$HOME" build && ln -s "$HOME" out').ok()  # the place is free now
     for rule in ("build", "out/new"):
         r = box.run("/bin/sh", "-c", 'echo evil > "$HOME/planted"; echo evil > "$HOME/new/planted"; :',
                     options=["--allow-write", rule])
@@ -569,7 +728,8 @@ def test_planted_link_behind_a_link(box):
     plant = 'echo evil > "$HOME/private/planted"; :'
     options = ["--allow-write", "~/short"]
     box.run("/bin/sh", "-c", "echo good > build/x", options=options).ok()
-    box.run("/bin/sh", "-c", 'rm -r build && ln -s ../private build').ok()
+    box.run("/bin/sh", "-c", "rm -r build").ok()
+    box.run("/bin/sh", "-c", "ln -s ../private build").ok()  # in the next run the place is free
     r = box.run("/bin/sh", "-c", plant, options=options)
     assert not (target / "planted").exists(), r
     box.host("/bin/sh", "-c", plant).ok()

@@ -24,10 +24,13 @@ Environment of the suites:
     AMBIT_TEST_USER   the unprivileged account (default ambit-test; made when missing)
     AMBIT_TEST_DIR    where homes are made; not below /tmp, which the sandbox hides
     AMBIT_TEST_BACKEND  run everything on this backend instead of the one that is chosen
+    AMBIT_TEST_SLOW   how many times slower this machine is than one that is not emulated (default 1)
 
 When pytest is not root, the tests run as the present user only.
 """
+import collections
 import contextlib
+import ctypes
 import fcntl
 import os
 import pwd
@@ -45,21 +48,31 @@ from pathlib import Path
 import pytest
 
 __all__ = [
-    "AMBIT", "TREE", "Box", "Result", "Who", "box", "boxes", "compile_c", "mount_table",
-    "processes_with", "pytest_report_header", "pytest_generate_tests", "skip_impossible", "base_dir",
-    "wait_until", "who", "whos",
+    "AMBIT", "SCOPES_ABI", "SLOW", "TREE", "Box", "Result", "Who", "box", "boxes", "compile_c", "landlock_abi",
+    "mount_table", "processes_with", "pytest_report_header", "pytest_generate_tests", "skip_impossible",
+    "base_dir", "wait_until", "who", "whos",
 ]
 
 TREE = Path(__file__).resolve().parents[2]
 AMBIT = Path(os.environ.get("AMBIT_BIN", TREE / "build/src/cli/ambit")).absolute()
 BACKEND = os.environ.get("AMBIT_TEST_BACKEND")
-TIMEOUT = 30  # seconds for one command: far above what any should take
+SLOW = float(os.environ.get("AMBIT_TEST_SLOW", 1))
+TIMEOUT = 30 * SLOW  # seconds for one command: far above what any should take
 _notes = []
 
 
 def skip_impossible(reason):
     """Skip because this machine cannot run the test; CI takes the reasons of tests/skips only."""
     pytest.skip(reason)
+
+
+SCOPES_ABI = 6  # of Landlock: from here on signals and abstract sockets stay inside
+
+
+def landlock_abi():
+    """What the running kernel has; 0 = none."""
+    landlock_create_ruleset, version = 444, 1
+    return max(0, ctypes.CDLL(None).syscall(landlock_create_ruleset, None, 0, version))
 
 
 # --- who -------------------------------------------------------------------------
@@ -255,7 +268,7 @@ class Box:
         p = self.who.popen(argv, cwd=self.ws, env=self._env(env), stdin=slave, stdout=slave,
                            stderr=slave, start_new_session=True, preexec_fn=own_terminal)
         os.close(slave)
-        shown, typed = b"", not input
+        shown, typed, ended = b"", not input, False
         try:
             while time.monotonic() - started < timeout:
                 if not typed and (until is None or until.encode() in shown):
@@ -269,8 +282,10 @@ class Box:
                     if not data:
                         break
                     shown += data
-                elif p.poll() is not None:
+                elif ended:  # and nothing came after
                     break
+                else:
+                    ended = p.poll() is not None
             p.wait(max(0.1, timeout - (time.monotonic() - started)))
         except subprocess.TimeoutExpired:
             pytest.fail(f"{shlex.join(map(str, argv))}: still running after {timeout} s: {shown!r}")
@@ -353,6 +368,22 @@ def mount_table():
     other tests use meanwhile."""
     return sorted(line.split(" ", 2)[2] for line in Path("/proc/self/mountinfo").read_text().splitlines()
                   if "/storage/overlay" not in line)
+
+
+def settled_changes(look, before, seconds=10.0):
+    """What look() lists now and did not before, or no longer: once the rest has come and gone. Suites
+    that run beside this one mount things in their own directories, and make groups."""
+    def compare():
+        now = collections.Counter(look())
+        return set(now - was), {c for c in was - now if "/ambit-" not in c}
+
+    was = collections.Counter(before)
+    end = time.monotonic() + seconds
+    new, gone = compare()
+    while (new or gone) and time.monotonic() < end:
+        time.sleep(0.05)
+        new, gone = (kept & seen for kept, seen in zip((new, gone), compare()))
+    return sorted(new | gone)
 
 
 def processes_with(marker):

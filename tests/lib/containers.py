@@ -115,7 +115,7 @@ class Engine:
         for file in self.dir.glob("run/libpod/tmp/pause.pid"):
             with contextlib.suppress(ValueError, ProcessLookupError):
                 os.kill(int(file.read_text()), signal.SIGKILL)
-        if os.geteuid() != 0:
+        if os.geteuid() != 0 and shutil.which("podman"):
             subprocess.run(["podman", "unshare", "rm", "-rf", self.dir], stderr=subprocess.DEVNULL)
         if self.lock_made:
             self.lock.unlink(missing_ok=True)

@@ -2,6 +2,7 @@
 """One policy per server, from where users expect it; calls narrow it and never widen it."""
 import json
 import os
+import re
 import shutil
 
 import pytest
@@ -17,8 +18,8 @@ def out(r):
     return r["structuredContent"]["stdout"]
 
 
-def instructions(box, serve, **kw):
-    s = serve(box, initialize=False, **kw)
+def instructions(box, serve, options=(), **kw):
+    s = serve(box, *options, initialize=False, **kw)
     return s.initialize()["instructions"]
 
 
@@ -40,7 +41,9 @@ def test_seed_words(server):
     blocked, = r["structuredContent"]["blocked"]
     assert blocked["kind"] == "write" and blocked["target"] == "/etc/hosts"
     assert blocked["rule"] == "filesystem.allowWrite" and blocked["count"] == 1
-    assert blocked["hint"] == "--allow-write /etc/hosts" and blocked["pid"] > 1
+    # who may not write there outside either is helped by no option
+    assert blocked["hint"] == ("--allow-write /etc/hosts" if server.box.who.name == "root" else None)
+    assert blocked["pid"] > 1
 
 
 @pytest.mark.parametrize("name", [".env", "sub/.env", ".git/hooks/pre-commit", ".mcp.json",
@@ -156,9 +159,27 @@ def test_read_only_call(server):
     assert sh(server, "true", readOnly=True, files=files)["isError"]
 
 
+def test_read_only_call_is_told_as_its_own_wish(plain_server):
+    """No option of the server's would help; what is outside the project is so for every call."""
+    box = plain_server.box
+    box.mkdir("there")
+    r = sh(plain_server, "echo x > f; echo x > ../there/out", readOnly=True)
+    assert text(r).startswith(
+        f"[SANDBOX BLOCKED] denied write to {box.ws}/f — this call asked to be read-only (readOnly: true)\n"
+        f"[SANDBOX BLOCKED] denied write to {box.home}/there/out — this path is outside the project directory\n"
+        "[the user can allow it by adding to the server's options: ambit mcp serve --allow-write "
+        f"{box.home}/there]\n"), text(r)
+    own, other = r["structuredContent"]["blocked"]
+    assert own["source"] == "the call" and own["hint"] is None and other["hint"]
+    assert own["reason"] in (box.state / "ambit/audit.jsonl").read_text()
+
+
 def test_call_without_network(server):
     r = sh(server, "curl -sS -m 5 https://github.com", network=False)
     assert r["isError"] and "Could not resolve" in r["structuredContent"]["stderr"]
+    r = sh(server, "exec 3<> /dev/tcp/192.0.2.1/80", network=False)
+    assert text(r).startswith("[SANDBOX BLOCKED] denied connect to 192.0.2.1:80 — this call asked for "
+                              "no network (network: false)\n") and "the user can" not in text(r)
     assert "proxy" not in out(sh(server, "env | grep -i proxy || true", network=False))
 
 
@@ -168,6 +189,11 @@ def test_network_true_widens_nothing(boxes, serve, options):
     r = sh(s, "curl -fsS -m 5 http://evil.example.com", network=True, readOnly=False)
     assert r["isError"]
     assert options or "[SANDBOX BLOCKED] denied connect to evil.example.com" in text(r)
+
+
+def test_without_any_network_it_is_not_the_call(boxes, serve):
+    r = sh(serve(boxes("user"), "--network", "none"), "exec 3<> /dev/tcp/192.0.2.1/80", network=False)
+    assert text(r).startswith("[SANDBOX BLOCKED] denied connect to 192.0.2.1:80 — there is no network\n")
 
 
 @pytest.mark.parametrize("env", [["AMBIT_NO_SANDBOX=1"], ["CONTEXT_MODE_NO_SANDBOX=1"],
@@ -260,10 +286,51 @@ def test_domains_of_claude_settings(boxes, serve):
     assert "evil" not in instructions(box, serve)
 
 
+HINT = "[the user can allow it by adding to the server's options: ambit mcp serve "
+
+
+def hint(words):
+    line, = [line for line in words.splitlines() if line.startswith(HINT)]
+    return line[len(HINT):-1]
+
+
+def test_one_hint_for_a_call_and_it_only_adds(boxes, serve):
+    """Followed as printed, everything of it is allowed, and what was allowed still is."""
+    box = boxes("user")
+    box.mkdir("a"), box.mkdir("b")
+    code = (f"echo x > {box.home}/a/f; echo x > {box.home}/b/f; echo x > {box.home}/b/g; "
+            "curl -sS -m 5 http://a.example; curl -sS -m 5 http://b.example:8080")
+    s = serve(box)
+    options = hint(text(sh(s, code)))
+    assert options == (f"--allow-write {box.home}/a --allow-write {box.home}/b "
+                       "--allow-domain a.example:80 --allow-domain b.example:8080")
+    r = s.tool("batch_execute", commands=code.split("; "))
+    assert hint(text(r)) == options and hint("\n".join(r["structuredContent"]["messages"])) == options
+    assert "a.example:80, b.example:8080" in instructions(box, serve, options=options.split())
+    assert DEFAULTS[:-5] in instructions(box, serve, options=options.split())
+    r = sh(serve(box, *options.split()), code)
+    assert "[SANDBOX BLOCKED]" not in text(r) and "the user can" not in text(r), text(r)
+
+
+def test_hint_where_there_is_no_network(boxes, serve):
+    s = serve(boxes("user"), "--network", "none")
+    r = sh(s, "exec 3<> /dev/tcp/192.0.2.1/80; exec 3<> /dev/tcp/192.0.2.2/80")
+    assert hint(text(r)) == ("--network allowlist --allow-domain 192.0.2.1:80 "
+                             "--allow-domain 192.0.2.2:80")
+
+
+def test_own_domains_only(boxes, serve):
+    words = instructions(boxes("user"), serve,
+                         options=["--network", "allowlist", "--allow-domain", "o.example"])
+    assert "o.example only" in words and "github" not in words
+
+
 def test_domains_of_the_settings_and_options(boxes, serve):
     box = boxes("user")
     box.write(".config/ambit/settings.json", '{"network": {"allowedDomains": ["s.example"]}}')
     assert "s.example only" in instructions(box, serve)
+    words = instructions(box, serve, options=["--allow-domain", "o.example"])
+    assert "s.example, o.example only" in words
     box.write(".config/ambit/settings.json", '{"network": {"mode": "none"}}')
     assert "no network" in instructions(box, serve)
 
@@ -358,6 +425,20 @@ def test_fallback_warn_without_any_sandbox(boxes):
         assert b"NO SANDBOX" in s.stderr
 
 
+def test_fallback_warn_is_not_for_what_a_command_left(boxes, serve):
+    """A link that it planted makes the sandbox impossible: that is refused, not run without one."""
+    box = boxes("user")
+    box.mkdir("ws/dist")
+    box.sh("rmdir dist").ok()
+    box.sh("ln -s /etc dist").ok()
+    s = serve(box, "--fallback", "warn", "--allow-write", "./dist")
+    r = sh(s, f"touch {box.home}/escaped")
+    assert r["isError"] and "NO SANDBOX" not in text(r), text(r)
+    assert not (box.home / "escaped").exists()
+    box.host("touch", box.home / "escaped").ok()
+    assert (box.home / "escaped").exists()  # control
+
+
 def test_fallback_warn_with_a_sandbox_is_one(boxes, serve):
     box = boxes("user")
     s = serve(box, "--fallback", "warn")
@@ -408,10 +489,24 @@ def test_server_without_a_log_does_not_start(boxes):
     assert r.code == 125 and str(box.state) in r.err
 
 
-@pytest.mark.parametrize("args", [(), ("nope",), ("serve", "extra")])
-def test_usage(boxes, args):
+@pytest.mark.parametrize("args, said", [
+    ((), "which one?"), (("gateway",), "unknown: mcp gateway;"), (("a\nb",), "unknown: mcp a\\x0ab;"),
+    (("serve", "extra"), "unexpected 'extra' after")])
+def test_usage(boxes, args, said):
     r = boxes("user").ambit("mcp", *args)
-    assert r.code == 125 and "ambit mcp serve" in r.err
+    assert r.code == 125 and said in r.err and "ambit mcp serve" in r.err
+
+
+@pytest.mark.parametrize("option", ["--report=f", "--log=f", "--events-fd=3", "--env-fd=3", "--ask",
+                                    "--control-fd=3"])
+def test_options_of_one_run_are_refused(boxes, option):
+    """A server would not know what to do with them; --ask even took the default domains away."""
+    box = boxes("user")
+    name = option.split("=")[0]
+    r = box.ambit("mcp", "serve", option)
+    assert r.code == 125 and f"ambit mcp takes no {name} " in r.err
+    assert not re.search(rf"^ +{name}\b(?!-)", box.ambit("help", "mcp").out, re.M)
+    assert name in box.ambit("help", "run").out
 
 
 def test_unknown_tool_is_a_protocol_error(plain_server):

@@ -133,12 +133,49 @@ def test_person_says_always(person, box):
     t.see("is allowed from now on")
     t.see("200")
     assert t.end() == 0
-    assert json.loads(settings(box).read_text()) == {"network": {"allowedDomains": ["allowed.test"]}}
-    assert ("allow", "network.allowedDomains", "allowed.test", "always") in changes(box)
+    assert json.loads(settings(box).read_text()) == {"network": {"allowedDomains": ["allowed.test:80"]}}
+    assert ("allow", "network.allowedDomains", "allowed.test:80", "always") in changes(box)
     t = person(f"{CURL} http://allowed.test/")
     t.see("200")
     assert t.end() == 0 and "no rule covers" not in t.shown
+    t = person(f"{CURL} http://allowed.test:8080/")  # another port was not asked about
+    t.see(r"no rule covers a connection to\s+allowed\.test:8080")
+    t.line("n")
+    assert t.end() == 0
     settings(box).unlink()
+
+
+def test_what_is_no_answer_is_asked_again(person, box):
+    t = person("echo x > .envrc; echo y > .envrc; echo z > .envrc; echo end")
+    t.see("allow it")
+    for typed in ("", "?", "x" * 300 + "r", "  "):
+        t.line(typed)
+        t.see(r"o or y: once; r: for this run; a: always; n: not; e: never in this run\? ")
+    t.line("  Yes")  # the least that is a yes
+    t.see(r"allowed once: \S+/\.envrc")
+    t.see("allow it")
+    t.line("?")
+    t.see("never in this run")
+    t.type("\x04")  # nobody is there any more
+    t.see("Permission denied")
+    t.see("allow it")
+    t.line("n")
+    t.see("end")
+    assert t.end() == 0 and (box.ws / ".envrc").read_text() == "x\n"
+
+
+@pytest.mark.parametrize("script, told", [
+    ("echo x > .envrc; rm .envrc", False), ("echo x > .envrc; mv .envrc other", False),
+    ("mkdir .vscode; rmdir .vscode", False),
+    ("echo x > sub/.envrc; rm sub/.envrc", True)], ids=["file", "moved", "directory", "control"])
+def test_what_the_run_made_was_not_removed(person, box, script, told):
+    """Only of what was there before is it news that it is gone."""
+    box.write("ws/sub/.envrc", "old")
+    t = person(script)
+    t.see("allow it")
+    t.line("r")
+    assert t.end() == 0 and "allow it" not in t.shown
+    assert ("removed protected names" in t.shown) == told, t.shown
 
 
 def test_typed_ahead_is_no_answer(person):
@@ -147,7 +184,7 @@ def test_typed_ahead_is_no_answer(person):
     t.line("a")
     t.line("r")
     t.see("allow it")
-    t.line("")
+    t.line("n")
     t.see("403"), t.see("end")
     assert t.end() == 0
 

@@ -179,7 +179,9 @@ def hosts_of(text):
 
 @pytest.mark.parametrize("profile, argv", [
     ("npm", ["npm", "config", "get", "registry"]),
-    ("pip", ["/usr/bin/python3", "-c", "from pip._internal.models.index import PyPI as p; "
+    ("pip", ["/usr/bin/python3", "-c",  # or the one that python3-venv brings
+             "import glob, sys; sys.path += glob.glob('/usr/share/python-wheels/pip-*.whl'); "
+             "from pip._internal.models.index import PyPI as p; "
              "print(p.simple_url, 'https://' + p.file_storage_domain)"]),
     ("go", ["go", "env", "GOPROXY"]),
     ("go", ["sh", "-c", "echo https://$(go env GOSUMDB)"]),

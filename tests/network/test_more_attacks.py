@@ -18,7 +18,7 @@ from test_attacks import GET, PYTHON, assert_no_leak, attempts, connect_to, stop
 
 # --- N4: encrypted hellos ---------------------------------------------------------------
 
-def hello(name, ech=False, junk=b""):
+def hello(name, ech=False, junk=b"", session=None):
     """A ClientHello as TLS 1.3 clients send it: server name, perhaps an encrypted inner hello."""
     def extension(kind, body):
         return struct.pack(">HH", kind, len(body)) + body
@@ -32,7 +32,7 @@ def hello(name, ech=False, junk=b""):
         extensions += extension(0xfe0d, b"\0" + struct.pack(">HHB", 1, 1, 7) +
                                 struct.pack(">H", 32) + os.urandom(32) +
                                 struct.pack(">H", 200) + os.urandom(200))
-    body = b"\3\3" + os.urandom(32) + b"\x20" + os.urandom(32) + \
+    body = b"\3\3" + os.urandom(32) + b"\x20" + (session or os.urandom(32)) + \
         struct.pack(">HHH", 4, 0x1301, 0x1302) + b"\1\0" + \
         struct.pack(">H", len(extensions)) + extensions
     message = b"\1" + struct.pack(">I", len(body))[1:] + body
@@ -83,6 +83,74 @@ def test_n4_hello_in_pieces(net, box, attempts):
     assert wait_until(lambda: [e for e in net.events if e.kind == "tls"], 2)
 
 
+def offer(name, keys, *more):
+    """A hello that an OpenSSL server takes: with a key for X25519, or with none, so that the server
+    asks for another hello."""
+    def extension(kind, body):
+        return struct.pack(">HH", kind, len(body)) + body
+
+    share = struct.pack(">HH", 0x1d, 32) + bytes(range(32)) if keys else b""
+    return hello(name, junk=extension(0x0a, b"\0\2\0\x1d") + extension(0x0d, b"\0\4\4\3\x08\4") +
+                 extension(0x33, struct.pack(">H", len(share)) + share) + b"".join(more), session=bytes(32))
+
+
+EARLY_DATA = b"\0\x2a\0\0"
+DUMMY_CIPHER = b"\x14\3\3\0\1\1"
+SECOND_HELLOS = {
+    "at once": [offer("allowed.test", False), offer("evil.test", True)],
+    "behind a cipher": [offer("allowed.test", False), DUMMY_CIPHER + offer("evil.test", True)],
+    "without a name": [offer("allowed.test", False), DUMMY_CIPHER + offer(None, True)],
+    "behind early data": [offer("allowed.test", False, EARLY_DATA),
+                          DUMMY_CIPHER + b"\x17\3\3\0\5early" * 2 + offer("evil.test", True)],
+}
+
+
+@pytest.mark.parametrize("way", ["transparent", "connect", "socks"])
+@pytest.mark.parametrize("what", SECOND_HELLOS)
+def test_n4_second_hello(net, box, attempts, way, what):
+    """A server that cannot use the client's key asks for another hello, in the clear as the first;
+    OpenSSL's take the name from it."""
+    first, second = SECOND_HELLOS[what]
+
+    def one(size, way):
+        then = [second[i:i + size].decode("latin1") for i in range(0, len(second), size)]
+        return {"transparent": ("tcp", "allowed.test", 8443, first, {"then": then}),
+                "connect": connect_to(b"allowed.test:8443", first, then=then),
+                "socks": ("socks", "allowed.test", 8443, first, {"then": then})}[way]
+
+    for size in (len(second), 50, len(second) - 1):
+        stopped(net, lambda: attempts([one(size, way)]),
+                lambda: attempts.host([one(size, "transparent")]))
+        assert "denied connect to allowed.test:8443" in attempts.err, attempts.err
+
+
+@pytest.fixture
+def picky_server(net):
+    """OpenSSL's own server on 9443, which does not have X25519: hello(), and the next client is sent it."""
+    argv = ["openssl", "s_server", "-accept", "9443", "-cert", net.certificate, "-key",
+            net.directory / "key.pem", "-groups", "P-384:P-256", "-quiet", "-early_data"]
+    with net.inside():
+        p = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, bufsize=0)
+        assert wait_until(lambda: socket.socket().connect_ex(("127.0.0.1", 9443)) == 0, 5)
+    yield lambda: p.stdin.write(b"hello\n")
+    p.kill()
+    p.wait()
+
+
+@pytest.mark.parametrize("how", ["", "-tls1_2", "-no_middlebox", "-early_data early"])
+def test_n4_second_hello_when_allowed(net, box, picky_server, how):
+    """Clients that are asked for another hello get on, with early data too, and so do those of
+    TLS 1.2, with a new session and with one that they had."""
+    client = "sleep 0.5 | openssl s_client -quiet -no_ign_eof -msg -groups X25519:P-384:P-256 " \
+             "-connect allowed.test:9443 -servername allowed.test -verify_return_error -CAfile " + net.certificate
+    box.write("ws/early", "early\n")
+    for more in how.removesuffix("-early_data early") + " -sess_out session", how + " -sess_in session":
+        picky_server()
+        r = box.sh(f"{client} {more}")
+        assert "\nhello\n" in r.out and "denied" not in r.err, str(r)
+        assert r.out.count(", ClientHello") == (1 if "tls1_2" in how else 2), str(r)
+
+
 @pytest.fixture
 def go_server(net, built):
     """A TLS server written in Go, on a port that is not known for TLS; it notes the names in hellos."""
@@ -118,6 +186,21 @@ def test_n4_record_before_the_hello(net, box, attempts, go_server, way):
 
 
 @pytest.mark.parametrize("way", ["transparent", "connect", "socks"])
+def test_n4_record_of_another_version(net, box, attempts, go_server, way):
+    """Servers are to ignore the version of the record that a hello is in, and Go's take any below
+    16: it is TLS, on any port."""
+    def one(name, way):
+        data = b"\x16\4" + hello(name)[2:]
+        return {"transparent": ("tcp", "allowed.test", 2053, data),
+                "connect": connect_to(b"allowed.test:2053", data),
+                "socks": ("socks", "allowed.test", 2053, data)}[way]
+
+    stopped(net, lambda: attempts([one("evil.test", way)]),
+            lambda: attempts.host([one("evil.test", "transparent")]))
+    assert "denied connect to allowed.test:2053" in attempts.err, attempts.err
+
+
+@pytest.mark.parametrize("way", ["transparent", "connect", "socks"])
 def test_n4_host_field_on_other_ports(net, box, attempts, way):
     """Plain HTTP on any port: the Host field of a request inside a tunnel, and of the second one on
     the same connection."""
@@ -128,13 +211,50 @@ def test_n4_host_field_on_other_ports(net, box, attempts, way):
 
     fine = b"GET /fine HTTP/1.1\r\nHost: allowed.test:8080\r\n\r\n"
     for data in (GET % (b"smuggled", b"evil.test"), fine + GET % (b"smuggled", b"evil.test:8080"),
-                 b"GET http://evil.test/smuggled HTTP/1.1\r\nHost: evil.test\r\n\r\n"):
+                 b"GET http://evil.test/smuggled HTTP/1.1\r\nHost: evil.test\r\n\r\n",
+                 # bytes that no client sends in a first line, and some servers take
+                 GET % (b"smuggled\1", b"evil.test"), GET % (b"smuggled\0\xe9", b"evil.test"),
+                 GET % (b"smuggled\x7f\x1b", b"evil.test")):
         reply, = stopped(net, lambda: attempts([one(data)]),
                          lambda: attempts.host([("tcp", "allowed.test", 8080, data)]))
         assert "smuggled" not in reply, reply
     net.forget()
     reply, = attempts([one(fine)])
     assert "hello from allowed.test:8080/fine" in reply, reply
+
+
+def http2(authority):
+    """The beginning of HTTP/2 without TLS: the preface, settings, and GET / of this host."""
+    def frame(kind, flags, stream, body):
+        return struct.pack(">I", len(body))[1:] + bytes([kind, flags]) + struct.pack(">I", stream) + body
+
+    headers = b"\x82\x84\x86\x01" + bytes([len(authority)]) + authority
+    return b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(4, 0, 0, b"") + frame(1, 5, 1, headers)
+
+
+@pytest.mark.parametrize("port", [9, 7], ids=["client-first", "server-first"])
+@pytest.mark.parametrize("way", ["transparent", "connect", "socks"])
+def test_n4_http2_without_tls(net, box, attempts, way, port):
+    """Each request there says whom it is for, in a form of its own: none of it goes on, whole or
+    in pieces, and no upgrade to it. Servers may speak first, as gRPC's do."""
+    def one(data, way):
+        more = {"wait": 1, "then": [d.decode("latin1") for d in data[1:]]}
+        return {"transparent": ("tcp", "allowed.test", port, data[0], more),
+                "connect": connect_to(b"allowed.test:%d" % port, data[0], **more),
+                "socks": ("socks", "allowed.test", port, data[0], more)}[way]
+
+    def arrived():
+        return [e for e in net.events if e.kind == "data" and b"evil.test" in e.what[1]]
+
+    whole = http2(b"evil.test")
+    for data in [b"", whole], [b"", whole[:3], whole[3:]], [b"", whole[:9], whole[9:]], [whole]:
+        net.forget()
+        attempts.host([one(data, "transparent")])
+        assert wait_until(arrived, 2), net.events  # control
+        net.forget()
+        reply, = attempts([one(data, way)])
+        assert not net.leaks() and not arrived(), (reply, net.events)
+        assert f"denied connect to allowed.test:{port}" in attempts.err, attempts.err
 
 
 # --- N11: out by the front door -----------------------------------------------------------

@@ -107,10 +107,6 @@ PROGRAMS = [
                                  "[2001:4860:4860::8888]:53"), proxied=False, needs="go"),
     Program("go-tcp6-resolver", ("{dir}/go-dial", "{host}", "80", "tcp",
                                  "[2001:4860:4860::8888]:53"), proxied=False, needs="go"),
-    Program("grpc", (PYTHON, str(HERE / "probes/rpc.py"), "call", "{host}:50051"),
-            needs="module grpc", start=2),
-    Program("grpc-native", ("env", "GRPC_DNS_RESOLVER=native", PYTHON, str(HERE / "probes/rpc.py"),
-                            "call", "{host}:50051"), proxied=False, needs="module grpc", start=2),
     Program("ssh", ("sh", "-c", SSH + ' {host} echo hello'), proxied=False, needs="dropbear"),
     Program("git-ssh", ("sh", "-c", 'rm -rf clone; GIT_SSH_COMMAND="' + SSH.split("; ")[1] + '"; '
                         'export GIT_SSH_COMMAND; ' + SSH.split("; ")[0] + '; '
@@ -180,6 +176,21 @@ def test_address_rules(net, box, direct):
     assert r.code != 0 and "denied connect to 11.1.1.1:8080" in r.err, str(r)
     assert not net.leaks(names=("allowed.test", "v6.test", "11.1.1.1", "[2a0b:99::1]"),
                          ports=(80,)), str(r)
+
+
+@pytest.mark.parametrize("way", ["proxy", "direct"])
+def test_grpc_without_tls(net, box, servers, direct, way):
+    """HTTP/2 without TLS: by its address; to a name it is refused, and says so."""
+    if not is_there("module grpc"):
+        skip_impossible("module grpc is not installed")
+    call = [*(direct if way == "direct" else []), PYTHON, str(HERE / "probes/rpc.py"), "call"]
+    r = box.run(*call, "allowed.test:50051")
+    assert r.code != 0 and "hello" not in r.out, str(r)
+    assert "denied connect to allowed.test:50051" in r.err, str(r)
+    assert "HTTP/2 without TLS cannot be judged" in r.err, str(r)
+    assert not net.leaks(), str(r)
+    r = box.run(*call, "11.1.1.1:50051", options=["--allow-domain", "11.1.1.1:50051"])
+    assert "hello there" in r.ok().out and "denied" not in r.err, str(r)
 
 
 def test_server_speaks_first(net, box, direct):

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The backend without namespaces on older kernels: what each Landlock ABI loses is said, and what
 is not lost holds. old-kernel is ambit with a Landlock of fewer rights (tests/broker)."""
-import ctypes
 import json
 import os
 import signal
@@ -16,11 +15,6 @@ LOST = {  # the ABI from which on it is held
 }
 
 
-def real_abi():
-    landlock_create_ruleset, version = 444, 1
-    return ctypes.CDLL(None).syscall(landlock_create_ruleset, None, 0, version)
-
-
 @pytest.fixture
 def old(box, monkeypatch):
     program = ambit_test.AMBIT.parents[2] / "tests/broker/old-kernel"
@@ -28,7 +22,7 @@ def old(box, monkeypatch):
     monkeypatch.setattr(ambit_test, "AMBIT", program)
 
     def make(abi):
-        if abi > real_abi():
+        if abi > ambit_test.landlock_abi():
             ambit_test.skip_impossible(f"this kernel has no Landlock ABI {abi}")
         box.env["AMBIT_TEST_ABI"] = str(abi)
         box.options = ["--backend", "landlock"]

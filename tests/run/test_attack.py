@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ambit_test import AMBIT, mount_table, wait_until
+from ambit_test import AMBIT, mount_table, settled_changes, wait_until
 
 # These work for everybody without a sandbox, on every kernel that ambit runs on.
 ALWAYS = {
@@ -38,10 +38,11 @@ def leftovers(box):
 
 
 def attack(box, *args, **kw):
-    before = set(box.home.iterdir()), mount_table()
+    before, mounts = set(box.home.iterdir()), mount_table()
     r = box.ambit("check", "--attack", *args, **kw)
     assert wait_until(lambda: not leftovers(box), 2), leftovers(box)
-    assert (set(box.home.iterdir()), mount_table()) == before
+    assert set(box.home.iterdir()) == before
+    assert not settled_changes(mount_table, mounts)
     assert r.err == "", r
     return r
 

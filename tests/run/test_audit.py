@@ -36,7 +36,8 @@ def small_log(box, **audit):
 
 
 def test_a_run(box):
-    r = box.sh("echo x > /etc/ambit-test; TOKEN=hunter2 true; exit 3")
+    out = box.mkdir("out")
+    r = box.sh("echo x > ~/out/f; TOKEN=hunter2 true; exit 3")
     assert r.code == 3
     start, denied, end = records(box)
     assert [x["event"] for x in (start, denied, end)] == ["run-start", "violation", "run-end"]
@@ -45,8 +46,8 @@ def test_a_run(box):
     assert start["command"][:2] == ["/bin/sh", "-c"] and start["cwd"] == str(box.ws)
     assert start["sandboxed"] and start["network"] == "none"
     assert start["allowWrite"] == [str(box.ws)]
-    assert denied["kind"] == "write" and denied["target"] == "/etc/ambit-test"
-    assert denied["hint"] == "--allow-write /etc" and denied["count"] == 1
+    assert denied["kind"] == "write" and denied["target"] == f"{out}/f"
+    assert denied["hint"] == f"--allow-write {out}" and denied["count"] == 1
     assert end["exitCode"] == 3 and end["violations"] == 1 and "wallMs" in end
     assert verify(box)[0]
 
@@ -384,3 +385,14 @@ def test_disk_full_is_remembered(box):
     assert "intact" in r.out and "could not be written: No space left" in r.out, r
     lost = [x for x in records(box, box.home / "copy") if x["event"] == "lost"]
     assert len(lost) == 1 and lost[0]["count"] > 5
+
+
+def test_questions_without_an_answer(box):
+    """A kind that does not exist and a file that is not there are mistakes, not empty logs."""
+    box.run("true").ok()
+    r = box.ambit("log", "--kind", "wrte")
+    assert r.code == 125 and "did you mean write?" in r.err, r
+    assert box.ambit("log", "--kind", "write").ok().out == ""
+    for words in ((), ("verify",)):
+        r = box.ambit("log", *words, "--file", box.home / "none.jsonl")
+        assert r.code == 125 and "there is no log" in r.err, r

@@ -4,6 +4,7 @@ import json
 import os
 import stat
 import subprocess
+import tempfile
 
 import pytest
 
@@ -200,7 +201,8 @@ def test_planted_link_opens_nothing(box, option):
     """A directory of the project that is named in a rule, made a link by an earlier run."""
     box.write(".ssh/id", "secret")
     box.mkdir("ws/dist")
-    box.sh("rmdir dist && ln -s ../.ssh dist").ok()
+    box.sh("rmdir dist").ok()
+    box.sh("ln -s ../.ssh dist").ok()  # in the next run the place is free
     r = box.sh("cat dist/id; touch dist/x", options=[option, "dist"])
     assert "secret" not in r.out and os.listdir(box.home / ".ssh") == ["id"], str(r)
 
@@ -601,3 +603,47 @@ def test_device_files_on_disk_do_not_open(rooted):
     except PermissionError as e:
         skip_impossible(f"device nodes cannot be made here: {e}")
     assert attempt(rooted, "cat node") == ["no"]
+
+
+@pytest.mark.parametrize("count", [3, 600])
+def test_secrets_are_hidden_in_any_home(box, count):
+    """A home that is too large for one look: each name is looked for."""
+    box.write(".ssh/id_ed25519", "TOKEN")
+    box.write(".config/gh/hosts.yml", "TOKEN")
+    for i in range(count):
+        box.write(f"file{i}", "")
+        box.write(f".config/app{i}/x", "")
+    for path in ("~/.ssh/id_ed25519", "~/.config/gh/hosts.yml"):
+        assert box.host("sh", "-c", f"cat {path}").out == "TOKEN", f"the control run: {path}"
+        r = box.sh(f"cat {path}")
+        assert r.code and "TOKEN" not in r.out, str(r)
+        assert box.ambit("explain", "read", path).code == 1
+
+
+def test_rules_for_a_private_place_are_told(box):
+    """/tmp is the sandbox's own: a rule for it, and not for something in it, changes nothing."""
+    option = {"--allow-write": "--tmp shared", "--allow-read": "--tmp host"}
+    for rule, instead in option.items():
+        r = box.run("true", options=[rule, "/tmp"]).ok()
+        assert r.err.count("/tmp is private to the sandbox") == 1 and instead in r.err, r
+        assert "private" not in box.run("true", options=[rule, "/tmp", *instead.split()]).ok().err
+        r = box.ambit("explain", rule, "/tmp", "read", "/tmp/x")
+        assert r.code == 1 and "own private directory" in r.out and "--tmp host" in r.out, r
+    r = box.ambit("explain", "--allow-write", "/tmp", "write", "/tmp/x").ok()
+    assert "gone afterwards" in r.out and "--tmp shared" in r.out, r
+    with tempfile.TemporaryDirectory(dir="/tmp") as deeper:
+        os.chown(deeper, box.who.uid, box.who.gid)
+        r = box.sh(f"echo x > {deeper}/x", options=["--allow-write", deeper]).ok()
+        assert not r.err and os.path.exists(f"{deeper}/x"), r
+
+
+def test_pattern_that_looks_like_a_file(box):
+    box.write("ws/app/[slug].ts", "x")
+    r = box.sh("echo y > 'app/[slug].ts'", options=["--deny-write", "app/[slug].ts"]).ok()
+    assert "is a pattern" in r.err and "app/\\[slug].ts" in r.err, r
+    for told in ("app/\\[slug].ts", "app/[[]slug].ts"):
+        r = box.sh("echo z > 'app/[slug].ts'", options=["--deny-write", told])
+        assert r.code != 0 and "is a pattern" not in r.err, r
+    # a pattern that means one, or where there is no such file
+    for rule in ("app/*.ts", "app/[abc].ts"):
+        assert "is a pattern" not in box.run("true", options=["--deny-write", rule]).ok().err

@@ -29,6 +29,11 @@ WRITES = {
     "dash-and-space": ("mkdir ~/out/'-x y'", "echo new > ~/out/'-x y'/made"),
     "protected": (":", "echo x > .envrc"),
     "protected-directory": (":", "mkdir .vscode && echo x > .vscode/tasks.json"),
+    "git-hooks": ("git init -q .", "echo x > .git/hooks/pre-commit"),
+    "git-commondir": ("git init -q .", "echo .. > .git/commondir"),
+    "directory-in-home": (":", "mkdir -p ~/.npm && echo x > ~/.npm/x"),
+    "directories-in-home": (":", "mkdir -p ~/.npm/a/b && echo x > ~/.npm/a/b/x"),
+    "file-in-home": ("echo x > ~/f", "echo x >> ~/f"),
     "git-configuration": ("git init -q .", "git config core.pager evil"),
 }
 
@@ -98,10 +103,7 @@ def test_read_denied_by_the_settings(box):
 
 
 def test_no_hint_where_none_helps(box):
-    """Hooks of git, what was just denied by an option, ambit's own records."""
-    box.host("git", "init", "-q", ".").ok()
-    _, violations = denied(box, "echo x > .git/hooks/pre-commit")
-    assert [v["hint"] for v in violations] == [None]
+    """What was just denied by an option, ambit's own records."""
     box.write("private", "TEXT")
     _, violations = denied(box, "cat ~/private", ["--report-reads", "--deny-read", "~/private"])
     assert [v["hint"] for v in violations] == [None]
@@ -109,6 +111,47 @@ def test_no_hint_where_none_helps(box):
     box.env.pop("XDG_STATE_HOME")
     _, violations = denied(box, "cat ~/.local/state/ambit/audit.jsonl", ["--report-reads"])
     assert [v["hint"] for v in violations] == [None]
+
+
+@pytest.mark.parametrize("attempt", [
+    "echo x > ~/new", "mv ~/f ~/g", "rm ~/f", "chmod 711 ~", "echo x > /proc/sys/kernel/hostname",
+    "mkdir /sys/x", "echo x > /sys/kernel/x"])
+def test_no_hint_opens_too_much(box, attempt):
+    """Not the whole home for the sake of a file in it; and the kernel's own are not to be had."""
+    box.write("f", "old")
+    r, violations = denied(box, attempt)
+    assert r.code and violations, r
+    assert all(v["hint"] is None for v in violations) and "allow with" not in r.err, violations
+
+
+def test_no_hint_where_the_permissions_refuse(plain):
+    for attempt in ("echo x >> /etc/hosts", "echo x > /etc/ambit-x", "rm /etc/hosts",
+                    "chmod 777 /etc/hosts", "mkdir -p /ambit-x"):
+        r, violations = denied(plain, attempt)
+        assert r.code and [v["hint"] for v in violations] == [None], violations
+
+
+def test_no_hint_for_root_in_the_files_of_others(rooted):
+    """Inside root has no rights over them."""
+    rooted.mkdir("out").chmod(0o755)
+    rooted.host("chown", "65534", str(rooted.home / "out")).ok()
+    r, violations = denied(rooted, "echo x > ~/out/x")
+    assert r.code and [v["hint"] for v in violations] == [None], violations
+
+
+def test_worktree(box):
+    """One hint is enough, and it is the git directory."""
+    box.host("sh", "-c", "git init -q ~/repo && cd ~/repo && git config user.name a && "
+             "git config user.email a@b && git commit -q --allow-empty -m one && "
+             "git worktree add -q ~/wt").ok()
+    script = "cd ~/wt && echo x > a && git add a && git commit -qm two"
+    options = ["--chdir", f"{box.home}/wt"]
+    r, violations = denied(box, script, ["--allow-write", "~/wt"])
+    assert r.code and {v["hint"] for v in violations} == {f"--allow-write {box.home}/repo/.git"}, violations
+    r, _ = denied(box, script, ["--allow-write", "~/wt", *shlex.split(violations[0]["hint"])])
+    assert r.code == 0, r
+    a = json.loads(box.ambit("explain", *options, "--json", "write", "~/repo/.git/objects/x").out)
+    assert a["hint"] == f"--allow-write {box.home}/repo/.git", a
 
 
 def test_unix_socket(box):
@@ -185,11 +228,39 @@ def test_unknown_option_and_setting(box):
 
 
 def test_explain(box):
-    for question in (("write", "/etc/hosts"), ("read", str(box.home / ".ssh/id")),
-                     ("connect", "example.com")):
+    box.write("f", "old")
+    box.mkdir("out")
+    box.mkdir("ws/.git/hooks")
+    for question in (("write", "~/f"), ("read", str(box.home / ".ssh/id")), ("write", "~/.npm/a/b"),
+                     ("write", "~/out/new"), ("write", "~/.npm/"), ("write", ".git/hooks/x"),
+                     ("write", ".git/config"), ("connect", "example.com")):
         a = json.loads(box.ambit("explain", "--json", *question).out)
         r = box.ambit("explain", *shlex.split(a["hint"]), *question)
         assert r.code == 0, r
+
+
+def test_explain_says_what_the_run_says(box):
+    """The same words, and none where the run has none."""
+    box.write("f", "old")
+    box.mkdir("out")
+    box.mkdir("out/a\nb")
+    box.host("git", "init", "-q", ".").ok()
+    box.host("git", "init", "-q", "--bare", ".git/modules/m").ok()
+    for target in (".git/modules/m/hooks/x", ".git/modules/m/commondir", ".git/modules/m/config"):
+        a = json.loads(box.ambit("explain", "--json", "write", target).out)
+        _, violations = denied(box, f"echo x >> {target}")
+        assert [v["hint"] for v in violations] == [a["hint"]], target
+        assert box.ambit("explain", *shlex.split(a["hint"]), "write", target).code == 0
+        box.sh(f"echo x >> {target}", options=shlex.split(a["hint"])).ok()
+    for target in ("~/f", "~/new", "~/out/new", "/etc/hosts", "/proc/sys/kernel/hostname",
+                   ".git/hooks/pre-commit", ".git/config", ".envrc"):
+        a = json.loads(box.ambit("explain", "--json", "write", target).out)
+        _, violations = denied(box, f"echo x >> {target}")
+        assert [v["hint"] for v in violations] == [a["hint"]], target
+    r = box.ambit("explain", "write", f"{box.home}/out/a\nb/f")
+    assert r.code == 1 and "allow with" not in r.out, r
+    r = box.ambit("explain", "write", "~/new")
+    assert r.code == 1 and "allow with" not in r.out, r
 
 
 def test_learn_says_how_to_use_it(box):
@@ -232,3 +303,43 @@ def test_what_learn_lists(box):
     assert "--allow-read" in options and "filesystem.unprotect=.envrc" in options, text
     r = box.ambit("learn", *options, "--", "sh", "-c", script).ok()
     assert "KEY-text" in r.err and "# Not learned" not in r.out, r
+
+
+@pytest.mark.parametrize("name, denied", [
+    ("config", True), ("config.worktree", True), ("hooks/post-update", True), ("hooks", True),
+    ("hooks/new/x", True), ("hooks/x.sample", False), ("commondir", True), ("HEAD", False),
+    ("description", False), ("new/file", False)])
+def test_explain_knows_bare_repositories(box, name, denied):
+    """Whatever they are called: what a directory is says its content."""
+    box.host("git", "init", "-q", "--bare", "served").ok()
+    target = f"served/{name}"
+    write = f'mkdir -p "$(dirname {target})" && if [ -d {target} ]; then echo x > {target}/f; else echo x > {target}; fi'
+    assert (box.sh(write).code != 0) == denied
+    a = json.loads(box.ambit("explain", "--json", "write", target).out)
+    assert (a["verdict"] == "denied") == denied, a
+    if a["hint"]:
+        hint = shlex.split(a["hint"])
+        assert box.ambit("explain", *hint, "write", target).code == 0
+        box.sh(write, options=hint).ok()
+    assert not denied or a["hint"], a
+
+
+PROC = [(["--allow-write", "/proc/sys"], 125), (["--allow-write", "/proc"], 125),
+        (["--allow-read", "/proc/sys"], 0), (["--deny-read", "/proc/uptime"], 1),
+        (["--deny-read", "/proc/upt*"], 1), (["--deny-read", "/proc/self/environ"], 125),
+        (["--deny-read", "/proc/*/environ"], 0), (["--deny-write", "/proc/sys"], 0)]
+
+
+@pytest.mark.parametrize("options, code", PROC)
+def test_rules_about_proc(box, options, code):
+    """It is the sandbox's own: what a rule cannot do there is refused, by both."""
+    assert box.run("cat", "/proc/uptime", options=options).code == code
+    r = box.ambit("explain", *options, "read", "/proc/uptime")
+    assert r.code == code, str(r)
+    if code != 125:
+        assert box.ambit("explain", *options, "write", "/proc/sys/kernel/hostname").code == 1
+
+
+def test_nothing_of_proc_is_hidden_without_namespaces(box):
+    r = box.run("true", options=["--backend", "landlock", "--deny-read", "/proc/uptime"])
+    assert r.code == 125 and "/proc" in r.err, str(r)

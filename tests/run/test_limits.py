@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from ambit_test import processes_with, skip_impossible, wait_until
+from ambit_test import SCOPES_ABI, landlock_abi, processes_with, skip_impossible, wait_until
 
 GB = 1 << 30
 
@@ -385,6 +385,31 @@ def test_no_group_is_left_after_kill(box):
 def guards_of(pid):
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     return [int(p) for p in children if Path(f"/proc/{p}/comm").read_text() == "ambit-guard\n"]
+
+
+def ended_meanwhile(box, path, options):
+    """A command that ends while the supervisor is stopped; for how long that was."""
+    with box.start("/bin/sh", "-c", "echo ready; sleep 0.7", options=["--report", path, *options]) as child:
+        child.process.stdout.readline()
+        stopped = time.monotonic()
+        child.process.send_signal(signal.SIGSTOP)
+        time.sleep(1.5)
+        child.process.send_signal(signal.SIGCONT)
+        assert child.wait().code == 0
+        return time.monotonic() - stopped
+
+
+@pytest.mark.parametrize("backend", ["native", "landlock", "bwrap"])
+def test_peaks_outlive_the_group(box, backend):
+    """A scope goes with its last process, and the supervisor may be late: it is waited for, two seconds."""
+    path = box.home / "report.json"
+    accepted = ["--fallback", "warn"] if backend == "landlock" and landlock_abi() < SCOPES_ABI else []
+    options = ["--backend", backend, *accepted, "--memory", "300m"]
+    # on a busy machine it may have been longer than that
+    assert any(ended_meanwhile(box, path, options) < 2.5 for _ in range(5))
+    report = json.loads(path.read_text())
+    if report["limitsHeldBy"]["memory"].startswith("cgroup"):
+        assert report["peak"]["memory"], report
 
 
 def test_left_over_groups_are_swept(rooted):

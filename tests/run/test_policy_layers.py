@@ -2,8 +2,11 @@
 """Where settings come from and which of them win: CONTRACT section 5."""
 import json
 import os
+import pwd
+import shutil
 import subprocess
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -92,6 +95,19 @@ def test_project_only_narrows(box):
         assert any(key in n and ".ambit.json:1" in n for n in notes), r.err
 
 
+def test_project_does_not_shorten_the_session_log(plain):
+    project(plain, settings(log={"maxSize": 100, "maxFiles": 0, "format": "jsonl"}))
+    log = plain.home / "session.log"
+    script = "for i in 1 2 3 4 5 6 7 8 9; do echo line $i; done"
+    r = plain.sh(script, options=["--log", str(log)]).ok()
+    assert r.err.count("would widen the policy (accept with: ambit trust") == 3, r.err
+    text = log.read_text()
+    assert "line 1\n" in text and "line 9\n" in text and not text.startswith("{"), text
+    plain.ambit("trust").ok()
+    plain.sh(script, options=["--log", str(log)]).ok()
+    assert "line 1\n" not in log.read_text(), "trusted, it is the project's to say"
+
+
 def test_project_narrowing_prints_nothing(plain):
     project(plain, settings(filesystem={"denyRead": ["hidden"], "denyWrite": ["hidden"]},
                             limits={"timeout": "60s"}))
@@ -114,7 +130,7 @@ def test_trust(box):
     file = project(box)
     assert not can_write(box, "../out/a")
     shown = box.ambit("trust").ok()
-    assert "filesystem.allowWrite" in shown.out and str(file) in shown.out
+    assert shown.out.splitlines()[-1] == f"{file}: this counts from now on, until the file changes"
     assert can_write(box, "../out/b") and layer(box) == "project"
     assert not can_read(box, "hidden/x"), "what narrows still holds"
     assert box.run("true").ok().err == ""
@@ -128,6 +144,36 @@ def test_trust(box):
     assert can_write(box, "../out/d"), "the very text that was trusted"
 
 
+def test_trust_shows_what_it_lets_in(plain):
+    """Each value, of the profiles that are named too; what narrows is not in the list."""
+    plain.write("ws/more.yaml", "network: {allowedDomains: [more.example]}")
+    file = project(plain, """
+        filesystem: {allowWrite: [../out, ~/other], denyRead: [hidden]}
+        network:
+          allowedDomains: [a.example, b.example]
+        environment: {set: {WHERE: "he\\are"}}
+        fallback: warn
+        profiles: [more.yaml]""", "ws/.ambit.yaml")
+    shown = plain.ambit("trust").ok()
+    assert shown.err == "" and shown.out == "".join(line + "\n" for line in (
+        f"{plain.ws}/more.yaml:1: network.allowedDomains: more.example",
+        f"{file}:2: filesystem.allowWrite: ../out",
+        f"{file}:2: filesystem.allowWrite: ~/other",
+        f"{file}:4: network.allowedDomains: a.example",
+        f"{file}:4: network.allowedDomains: b.example",
+        f"{file}:5: environment.set: WHERE=he\\x07re",
+        f"{file}:6: fallback: warn",
+        f"{file}: this counts from now on, until the file changes"))
+    again = plain.ambit("trust").ok()
+    assert again.out.splitlines()[:-1] == shown.out.splitlines()[:-1]
+    assert again.out.splitlines()[-1] == f"{file}: trusted already, until it changes"
+    plain.write("ws/more.yaml", "network: {allowedDomains: [other.example]}")
+    assert "this counts from now on" in plain.ambit("trust").ok().out
+    file.write_text("{}")
+    assert plain.ambit("trust").ok().out == f"{file}: trusted until it changes; now it widens nothing\n"
+    assert plain.ambit("trust").ok().out == f"{file}: trusted already, until it changes; now it widens nothing\n"
+
+
 def test_trust_store_is_private(box):
     project(box)
     box.ambit("trust").ok()
@@ -139,7 +185,8 @@ def test_trust_of_a_directory(plain):
     project(plain)
     plain.ambit("trust", "../ws", cwd=plain.ws).ok()
     assert can_write(plain, "../out/x")
-    assert plain.ambit("trust", "/no/such").code == 125
+    r = plain.ambit("trust", "/no/such")
+    assert r.code == 125 and "trust /no/such: No such file" in r.err and "--chdir" not in r.err
     assert plain.ambit("trust", "a", "b").code == 125
     assert plain.ambit("trust", cwd=plain.mkdir("empty")).code == 125
 
@@ -218,9 +265,10 @@ def test_project_file_of_a_parent(plain):
     deep = plain.mkdir("ws/a/b/c")
     r = plain.run("cat", "../../../hidden/x", cwd=deep)
     assert r.code != 0 and "ambit trust" in r.err, str(r)
-    # the top of a git work tree ends the search
+    # past the top of a git work tree it narrows, and cannot be trusted to do more
     plain.mkdir("ws/a/.git")
-    assert plain.run("true", cwd=deep).ok().err == ""
+    r = plain.run("cat", "../../../hidden/x", cwd=deep)
+    assert r.code != 0 and "can only narrow" in r.err and "ambit trust" not in r.err, str(r)
 
 
 def test_project_file_above_the_home_does_not_count(plain):
@@ -307,6 +355,44 @@ def test_profile_of_the_user(plain):
     assert layer(plain, options=["-p", "mine"]) == "profile"
 
 
+@pytest.mark.parametrize("name", ["root", "user"])
+@pytest.mark.parametrize("made", ["git", "settings", "both"])
+@pytest.mark.parametrize("how", ["rule", "profile"])
+def test_settings_of_the_project_cannot_be_left_behind(boxes, name, made, how):
+    """A command makes a directory that looks like a project of its own: a later run from there is
+    still under what the project's settings take away."""
+    box = boxes(name)
+    box.write("ws/vault/x", "TOKEN-vault")
+    box.mkdir("ws/.git")
+    narrow = {"filesystem": {"denyRead": ["vault"]}}
+    box.write("ws/.ambit.json", json.dumps({"profiles": ["./more.json"]} if how == "profile" else narrow))
+    box.write("ws/more.json", settings(filesystem={"denyRead": [str(box.ws / "vault")]}))
+    assert "TOKEN" not in box.run("cat", "vault/x").out
+    box.sh({"git": "mkdir -p sub/.git", "settings": "mkdir sub; echo {} > sub/.ambit.json",
+            "both": "mkdir -p sub/.git; echo {} > sub/.ambit.json"}[made])
+    assert (box.ws / "sub").is_dir()
+    r = box.run("cat", "../vault/x", cwd=box.ws / "sub")
+    assert r.code == 1 and "TOKEN" not in r.out, str(r)
+    # and no more than that: what another project was trusted with is not for this one
+    box.write("ws/.ambit.json", settings(filesystem={"denyRead": ["vault"], "allowWrite": ["."]}))
+    box.execute([AMBIT, "trust", str(box.ws)]).ok()
+    assert box.run("touch", "canary", cwd=box.ws).code == 0
+    r = box.run("sh", "-c", "cat ../vault/x; touch ../other", cwd=box.ws / "sub")
+    assert "TOKEN" not in r.out and not (box.ws / "other").exists() and r.code, str(r)
+    assert "can only narrow" in r.err, str(r)
+
+
+def test_settings_in_a_place_that_is_everybodys(rooted):
+    """Nobody else decides about runs in a directory of mine below one like /tmp."""
+    shared = rooted.mkdir("shared")
+    mine = rooted.mkdir("shared/mine")
+    rooted.mkdir("shared/.git")
+    rooted.write("shared/.ambit.json", "this is no JSON")
+    assert rooted.run("true", cwd=mine).code == 125, "the control run failed"
+    shared.chmod(0o1777)
+    rooted.run("true", cwd=mine).ok()
+
+
 # --- managed settings ---------------------------------------------------------------------------
 
 @pytest.fixture
@@ -316,11 +402,11 @@ def managed(rooted):
     made = not os.path.isdir("/etc/ambit")
     os.makedirs("/etc/ambit", exist_ok=True)
 
-    def run(box, text, *args, env=None):
+    def run(box, text, *args, env=None, also="true"):
         file = box.home / "managed.json"
         file.write_text(text)
         script = ('mount -t tmpfs -o mode=755 ambit-test /etc/ambit && cp "$1" /etc/ambit/settings.json'
-                  ' && chmod 644 /etc/ambit/settings.json && shift && exec "$@"')
+                  f' && chmod 644 /etc/ambit/settings.json && shift && {also} && exec "$@"')
         person = ["setpriv", f"--reuid={box.who.uid}", f"--regid={box.who.gid}", "--clear-groups", "--"]
         argv = ["unshare", "--mount", "--propagation", "private", "sh", "-c", script, "sh", str(file),
                 *person, str(AMBIT), *args]
@@ -348,6 +434,102 @@ def test_managed_deny_holds(managed, boxes, name):
     assert r.code == 1 and json.loads(r.out)["source"] == "/etc/ambit/settings.json:1", str(r)
 
 
+OPENINGS = {"bulk": {"bulk": ["out"]}, "anchors": {"protect": "anchors"}}
+
+
+@pytest.mark.parametrize("kept", [{"filesystem": {"protectNames": [".house"]}},
+                                  {"locked": ["filesystem.unprotect"]}], ids=["names", "locked"])
+@pytest.mark.parametrize("how", OPENINGS)
+@pytest.mark.parametrize("name", ["root", "user"])
+def test_managed_names_hold_where_others_are_not_guarded(managed, boxes, name, how, kept):
+    """Nobody else can name places in which what the managed settings protect is not guarded."""
+    box = boxes(name)
+    box.mkdir("ws/out/sub")
+    canary = ".envrc" if "locked" in kept else ".house"
+    write = ["run", "--", "sh", "-c", f"echo x > out/sub/{canary}"]
+    box.write(USER_FILE, settings(filesystem=OPENINGS[how]))
+    assert managed(box, settings(), *write).ok() and (box.ws / "out/sub" / canary).exists(), "control"
+    (box.ws / "out/sub" / canary).unlink()
+    r = managed(box, json.dumps(kept), *write)
+    assert not (box.ws / "out/sub" / canary).exists(), str(r)
+    assert "managed" in r.err and f"filesystem.{'protect' if how == 'anchors' else how} is" in r.err, str(r)
+    box.write(USER_FILE, settings())
+    key, value = next(iter(OPENINGS[how].items()))
+    option = f"filesystem.{key}={value if isinstance(value, str) else value[0]}"
+    r = managed(box, json.dumps(kept), "run", "--set", option, *write[1:])
+    assert r.code == 125 and "managed" in r.err, str(r)
+    # its own word counts
+    mine = {"filesystem": {**kept.get("filesystem", {}), **OPENINGS[how]},
+            **({"locked": kept["locked"]} if "locked" in kept else {})}
+    managed(box, json.dumps(mine), *write).ok()
+    assert (box.ws / "out/sub" / canary).exists()
+
+
+@pytest.mark.parametrize("denied", ["~/vault", "~/vault/*"])
+def test_managed_home_is_the_account(managed, boxes, denied):
+    """Another HOME moves nothing that the managed settings hide, and is hidden itself."""
+    box = boxes("user")
+    account = Path(pwd.getpwuid(box.who.uid).pw_dir)
+    names = [box.home / "vault/x", account / "vault/x"]
+    for path in names:
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("TOKEN-home")
+        path.chmod(0o644)
+    try:
+        cat = ["run", "--", "cat", *map(str, names)]
+        assert managed(box, settings(), *cat).out.count("TOKEN") == 2, "the control run failed"
+        text = settings(filesystem={"denyRead": [denied]})
+        for home in (box.home, "/", account):
+            r = managed(box, text, "run", "--", "cat", str(names[1]), env={"HOME": str(home)})
+            assert "TOKEN" not in r.out, str(r)
+        assert "TOKEN" not in managed(box, text, *cat).out
+    finally:
+        shutil.rmtree(account / "vault")
+
+
+@pytest.mark.parametrize("allowed", ["alias/vault", "alias/vault/x"])
+@pytest.mark.parametrize("name", ["root", "user"])
+def test_managed_deny_holds_at_a_second_mount(managed, boxes, name, allowed):
+    """What it hides cannot be opened by the path that another mount gives it."""
+    box = boxes(name)
+    box.write("home/vault/x", "TOKEN")
+    box.write("alias/empty", "")
+    mount = f"mount --bind {box.home}/home {box.home}/alias"
+    argv = ["run", "--allow-read", f"../{allowed}", "--", "cat", "../alias/vault/x"]
+    r = managed(box, settings(), *argv, also=mount)
+    assert r.out == "TOKEN", f"the control run failed: {r}"
+    text = settings(filesystem={"denyRead": [f"{box.home}/home/vault"]})
+    r = managed(box, text, *argv, also=mount)
+    assert r.code and "TOKEN" not in r.out, str(r)
+
+
+@pytest.mark.parametrize("name", ["root", "user"])
+def test_explain_knows_second_mounts(managed, boxes, name):
+    """What is hidden at the place that another mount gives it, and how to open it, as told."""
+    box = boxes(name)
+    box.write("home/vault/x", "TOKEN")
+    box.write("alias/empty", "")
+    mount = f"mount --bind {box.home}/home {box.home}/alias"
+    deny, there = ["--deny-read", "../home/vault"], f"{box.home}/alias/vault/x"
+    r = managed(box, settings(), "explain", "--json", *deny, "read", there, also=mount)
+    answer = json.loads(r.out)
+    assert r.code == 1 and answer["reason"] == "what this hides is mounted here, too", str(r)
+    assert answer["rule"] == "filesystem.denyRead" and answer["entry"] == "../home/vault", str(r)
+    assert answer["hint"] == f"--allow-read {there}", str(r)
+    for words in (["explain", *deny, "--allow-read", there, "read", there],
+                  ["explain", *deny, "read", f"{box.home}/alias"]):
+        r = managed(box, settings(), *words, also=mount)
+        assert r.code == 0 and r.out.startswith("allowed"), str(r)
+    r = managed(box, settings(), "run", *deny, "--allow-read", there, "--", "cat", there, also=mount)
+    assert r.out == "TOKEN", str(r)
+    # nobody opens what the managed file hides
+    text = settings(filesystem={"denyRead": [f"{box.home}/home/vault"]})
+    r = managed(box, text, "explain", "--json", "read", there, also=mount)
+    answer = json.loads(r.out)
+    assert r.code == 1 and answer["source"] == "/etc/ambit/settings.json:1", str(r)
+    assert answer["hint"] is None, str(r)
+
+
 def test_managed_lock(managed, plain):
     plain.mkdir("out")
     text = settings(locked=["filesystem.allowWrite", "environment.inherit"])
@@ -365,6 +547,46 @@ def test_managed_limit_cannot_be_raised(managed, plain):
     r = managed(plain, text, "run", "--timeout", "1h", "--", "touch", "canary")
     assert r.code == 125 and not (plain.ws / "canary").exists(), str(r)
     assert managed(plain, text, "run", "--timeout", "100ms", "--", "sleep", "5").code == 124
+
+
+def test_managed_profile_is_the_managed_files_own(managed, plain):
+    """The shipped profile `strict`: what it takes away, nobody gives back."""
+    text = settings(profiles=["strict"])
+    plain.write("other/x", "x")
+    plain.write(USER_FILE, settings(filesystem={"home": "real", "allowRead": ["~/other"]},
+                                    network={"mode": "host"}, limits={"timeout": 0}))
+    r = managed(plain, text, "run", "--", "sh", "-c", "cat ../other/x; touch mine; tail -n +3 /proc/net/dev")
+    assert r.out.split()[0] == "lo:" and r.out.count("\n") == 1 and (plain.ws / "mine").exists(), str(r)
+    for key in ("filesystem.home", "filesystem.allowRead", "network.mode", "limits.timeout"):
+        assert any(f"{key} is fixed by the managed settings, profile strict:" in line
+                   and "(managed)" in line for line in r.err.splitlines()), r.err
+    for option in (["--network", "host"], ["--home", "real"], ["--allow-read", "../other"],
+                   ["--timeout", "2h"], ["--fallback", "warn"]):
+        r = managed(plain, text, "run", *option, "--", "touch", "canary")
+        assert r.code == 125 and "profile strict:" in r.err and "(managed)" in r.err, str(r)
+    assert not (plain.ws / "canary").exists()
+    r = managed(plain, text, "policy", "--json")
+    assert json.loads(r.out)["origins"]["network"]["mode"].startswith("profile strict:"), str(r)
+    assert json.loads(r.out)["origins"]["network"]["mode"].endswith(" (managed)"), str(r)
+
+
+def test_managed_profile_opens_no_secret(managed, plain):
+    """That `strict` leaves the working directory open is no reason to show a secret that is one."""
+    plain.write(".ssh/id", "secret")
+    for args in (["--chdir", f"{plain.home}/.ssh"], ["-p", "strict", "--chdir", f"{plain.home}/.ssh"]):
+        for text in (settings(profiles=["strict"]), "{}"):
+            r = managed(plain, text, "run", *args, "--", "cat", "id")
+            assert r.code == 125 and "secret" not in r.out and ".ssh is hidden by" in r.err, str(r)
+    vault = plain.write("vault/x", "secret").parent
+    text = settings(profiles=["strict"], filesystem={"denyRead": [str(vault)]})
+    r = managed(plain, text, "run", "--chdir", str(vault), "--", "cat", "x")
+    assert r.code == 125 and "hidden by" in r.err, str(r)
+
+
+def test_managed_exception_for_the_working_directory(managed, plain):
+    text = settings(filesystem={"denyRead": [str(plain.home)], "allowRead": [str(plain.ws)]})
+    assert managed(plain, text, "run", "--", "touch", "mine").code == 0
+    assert (plain.ws / "mine").exists()
 
 
 def test_managed_cannot_be_switched_off(managed, plain):

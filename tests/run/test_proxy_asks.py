@@ -9,6 +9,7 @@ import time
 
 import pytest
 
+from ambit_test import wait_until
 from proxy_program import (  # noqa: F401
     BASE, TIMEOUT, UP, all_of, ask, client, client_hello, connect_through, dns_ask, echo_server,
     get, http_server, is_reset, query, read_body, read_head, resolve, serve, start, tls_port,
@@ -82,7 +83,7 @@ def test_what_is_on_its_way_arrives_before_the_owner_is_gone(start, serve):
     time.sleep(0.1)
     go.set()
     p.record(kind="gone", owner=1)
-    time.sleep(0.2)
+    assert wait_until(lambda: sum(map(len, got)) == sent, 5), (sum(map(len, got)), sent)
     assert b"".join(got) == data[:sent]
 
 

@@ -5,6 +5,7 @@ import os
 import resource
 import select
 import socket
+import ssl
 import struct
 import subprocess
 import sys
@@ -14,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from ambit_test import skip_impossible
+from ambit_test import skip_impossible, wait_until
 from proxy_program import (  # noqa: F401
     BASE, TIMEOUT, UP, all_of, ask, client, client_hello, connect_through, dns_ask,
     echo_server, get, http_server, is_reset, Proxy, query, read_body, read_head, resolve,
@@ -416,6 +417,78 @@ def test_the_tls_name_must_be_the_one_asked_for(start, serve):
         assert all_of(s) == b"<RST>"
 
 
+@pytest.mark.parametrize("strict", [0, 1])
+def test_a_second_hello_must_be_like_the_first(start, serve, strict):
+    """The bytes that would make it whole do not arrive; before, nothing waits."""
+    def handler(server, conn):
+        server.seen.append(b"")
+        while data := conn.recv(65536):
+            server.seen[-1] += data
+
+    up = tls_port(serve, handler)
+    p = start(f"allow web.test\nrequireSNI {strict}\n")
+    at = p.listen("listener http")
+    good, bad, cipher = client_hello("web.test"), client_hello("evil.test"), b"\x14\3\3\0\1\1"
+    for second in bad, cipher + bad, good + bad, client_hello(None), b"\x16\3\1\0\4\1\0\0\0":
+        for parts in ((good + second,), (good, second), (good, second[:-1], second[-1:])):
+            with connect_through(at, "web.test", up.port) as s:
+                with contextlib.suppress(OSError):
+                    sent_apart(s, *parts)
+                assert all_of(s) in (b"", b"<RST>")
+            r = p.record(verdict="deny")
+            assert r["rule"] == "network.sni" and "second" in r["reason"], r
+            assert wait_until(lambda: up.seen, 2)
+            assert len(up.seen.pop()) < len(good + second), (second, parts)
+    with connect_through(at, "web.test", up.port) as s:
+        sent_apart(s, good, cipher, good[:100], good[100:] + cipher, b"\x17\3\3\0\1x" + bad)
+    p.record(verdict="allow")
+    assert wait_until(lambda: up.seen[-1].endswith(bad), 2)  # what follows data means nothing in TLS
+
+
+def tls_pair(tmp_path):
+    """Contexts of a client and of a server that asks it for another hello."""
+    run = subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
+                          "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj", "/CN=t",
+                          "-keyout", tmp_path / "key", "-out", tmp_path / "cert"], capture_output=True)
+    assert run.returncode == 0, run.stderr
+    server, there = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    server.load_cert_chain(tmp_path / "cert", tmp_path / "key")
+    there.check_hostname, there.verify_mode = False, ssl.CERT_NONE
+    return there, server
+
+
+@pytest.mark.parametrize("version", ["TLSv1_2", "TLSv1_3", "retry"])
+def test_real_tls_goes_on(start, serve, tmp_path, version):
+    """New and resumed sessions, many of them: what is encrypted looks like anything."""
+    def handler(_, conn):
+        with server.wrap_socket(conn, server_side=True) as tls:
+            echo_server(_, tls)
+
+    there, server = tls_pair(tmp_path)
+    if version == "retry":
+        server.set_ecdh_curve("secp384r1")
+    else:
+        there.maximum_version = getattr(ssl.TLSVersion, version)
+    up = tls_port(serve, handler)
+    p = start("allow web.test\n")
+    at = p.listen("listener http")
+    session, data = None, os.urandom(1 << 20)
+    for i in range(100 if version == "TLSv1_2" else 20):
+        with there.wrap_socket(connect_through(at, "web.test", up.port), server_hostname="web.test",
+                               session=session) as s:
+            s.sendall(b"ping")
+            assert s.recv(10) == b"ping"
+            assert i == 0 or s.session_reused
+            session = s.session
+    with there.wrap_socket(connect_through(at, "web.test", up.port), server_hostname="web.test") as s:
+        threading.Thread(target=lambda: s.sendall(data)).start()
+        got = b""
+        while len(got) < len(data):
+            got += s.recv(65536)
+        assert got == data
+    assert not [r for r in p.drain() if r.get("verdict") == "deny"], p.records
+
+
 def test_fronting_is_seen_on_other_ports_too(start, serve):
     up = serve(echo_server)
     p = start("allow web.test\n")
@@ -511,7 +584,7 @@ def test_what_is_not_http_goes_on_at_once(start, serve):
     p = start("allow web.test\n")
     at = p.listen("listener http")
     for first in (b"x", b"12", b"PING\r\n", b"GET key\r\n", b"*1\r\n$4\r\nPING\r\n", b"\0\0\0\x08",
-                  b"SSH-2.0-OpenSSH_9.2p1 Debian-2\r\n", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+                  b"SSH-2.0-OpenSSH_9.2p1 Debian-2\r\n", b"PRI\r\n", b"PRI * all\r\n",
                   b"0032git-upload-pack /project.git\0host=web.test\0", b"{\"a\": 1}", b"\r\n",
                   b"A" * 70000, b"A " + b"b" * 70000):
         with connect_through(at, "web.test", up.port) as s:
@@ -542,6 +615,53 @@ def test_a_server_that_speaks_first_speaks_no_http(start, serve):
         assert s.recv(6) == b"hello\n"
         s.sendall(b"GET / HTTP/1.1\r\n")
         assert s.recv(100) == b"GET / HTTP/1.1\r\n"
+
+
+@pytest.mark.parametrize("greeting", [b"", b"\0\0\0\4\0\0\0\0\0"], ids=["client-first", "server-first"])
+def test_http2_without_tls_is_refused(start, serve, greeting):
+    """Not to an address, which has no name that another could stand beside."""
+    def handler(server, conn):
+        conn.sendall(greeting)
+        while data := conn.recv(1000):
+            server.seen.append(data)
+            conn.sendall(data)
+
+    up = serve(handler)
+    p = start(f"allow web.test\nallow {UP}\n")
+    at = p.listen("listener http")
+    whole = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0"
+    with connect_through(at, "web.test", up.port) as s:
+        assert s.recv(len(greeting)) == greeting
+        s.sendall(whole)
+        assert b"HTTP/2 without TLS" in all_of(s)
+    r = p.record(verdict="deny")
+    assert (r["host"], r["rule"], r["reason"]) == ("web.test", "network.http",
+                                                   "HTTP/2 without TLS cannot be judged"), r
+    with connect_through(at, "web.test", up.port) as s:
+        with contextlib.suppress(OSError):
+            sent_apart(s, whole[:2], whole[2:9], whole[9:])
+        assert all_of(s).removeprefix(greeting) in (b"PR", b"PR<RST>", b"<RST>", b"PRI * HTT<RST>")
+    assert p.record(verdict="deny")["rule"] == "network.http"
+    assert not [d for d in up.seen if b"HTTP/" in d], up.seen
+    with connect_through(at, UP, up.port) as s:
+        s.sendall(whole)
+        got = b""
+        while len(got) < len(greeting + whole):
+            got += s.recv(1000)
+        assert got == greeting + whole
+
+
+def test_http2_without_tls_on_port_80(start, serve):
+    up = serve(http_server, 80)
+    p = start("allow web.test\n")
+    at = p.listen("listener http")
+    preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+    for before in b"", b"GET / HTTP/1.1\r\nHost: web.test\r\n\r\n":
+        with connect_through(at, "web.test", 80) as s:
+            s.sendall(before + preface)
+            assert b"HTTP/2 without TLS" in all_of(s)
+        assert "HTTP/2" in p.record(verdict="deny")["reason"]
+    assert not [head for head, _ in up.seen if b"PRI" in head], up.seen
 
 
 @pytest.mark.parametrize("first", [b"\x15\3\1\0\2\1\x5a", b"\x14\3\3\0\1\1", b"\x15\3\1", b"\x17\3\3\0\1x",

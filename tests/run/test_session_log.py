@@ -510,4 +510,4 @@ def test_nothing_is_left(plain):
     before = len(os.listdir("/dev/pts"))
     for _ in range(5):
         screen(plain, ["true"], [])
-    assert wait_until(lambda: len(os.listdir("/dev/pts")) <= before + 1, 3)
+    assert wait_until(lambda: len(os.listdir("/dev/pts")) <= before + 1, 15)

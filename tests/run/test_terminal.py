@@ -270,9 +270,10 @@ def test_stopped_from_outside(plain, terminal):
     t = shell(terminal, plain)
     t.line(" ".join(sandbox("sh", "-c", "'while :; do sleep 0.1; done'")) + " &")
     t.see("PROMPT> ")
-    t.line("sleep 0.2; kill -TSTP %1; sleep 0.3; jobs")
+    look = "for i in $(seq 40); do sleep 0.1; jobs | grep {} && break; done"
+    t.line("sleep 0.2; kill -TSTP %1; " + look.format("Stop''ped"))
     t.see("Stopped")
-    t.line("kill -CONT %1; sleep 0.3; jobs")
+    t.line("kill -CONT %1; " + look.format("Run''ning"))
     t.see("Running")
     t.line("kill -TERM %1; wait %1; echo status $?")
     t.see("status 143")

@@ -288,6 +288,25 @@ static void test_questions(void **state)
 	egress_free(x);
 }
 
+static bool config_asks(const struct policy *p)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(EGRESS_CONFIG_MAX);
+
+	assert_int_equal(egress_write_config(&b, p, true), 0);
+	return strstr(buf_str(&b), "\nask ") != NULL;
+}
+
+/* Whoever answers a question adds to the list: not where the managed file keeps it. */
+static void test_locked_lists_are_not_asked_about(void **state)
+{
+	struct fixture *f = *state;
+
+	fixture_option(f, "network.mode", "allowlist");
+	assert_true(config_asks(fixture_load(f)));
+	fixture_managed(f, "locked: [network.allowedDomains]");
+	assert_false(config_asks(fixture_load(f)));
+}
+
 static void test_missing_program(void **state)
 {
 	struct fixture *f = *state;
@@ -405,6 +424,7 @@ int main(void)
 		policy_test(test_what_was_sent_before_the_start_counts),
 		policy_test(test_a_killed_proxy),
 		policy_test(test_questions),
+		policy_test(test_locked_lists_are_not_asked_about),
 		policy_test(test_missing_program),
 		policy_test(test_two_sandboxes),
 	};

@@ -17,7 +17,7 @@ static const struct gitconfig_place place = { .git_dir = "/ws/.git", .root = "/w
 
 static int check(const char *before, const char *after, const char *key)
 {
-	struct gitconfig_finding f;
+	static struct gitconfig_finding f; /* large, and this is called in every line */
 	int r = gitconfig_check(before, after, &place, &f);
 
 	if (key)

@@ -9,6 +9,7 @@
 
 struct asked {
 	struct fixture *f;
+	struct plan *plan;
 	struct guard *g;
 	struct guard_answer a;
 };
@@ -68,9 +69,10 @@ static bool ask(struct asked *t, enum guard_op op, const char *path, bool direct
 static struct asked start(void **state)
 {
 	struct fixture *f = *state;
+	struct plan *plan = arena_alloc(f->a, sizeof(*plan));
 
 	fixture_load(f);
-	return (struct asked){ .f = f, .g = guard_new(f->a, f->p) };
+	return (struct asked){ .f = f, .plan = plan, .g = guard_new(f->a, f->p, plan) };
 }
 
 static void test_modules(void **state)
@@ -98,6 +100,99 @@ static void test_modules(void **state)
 	fd = open(arena_printf(t.f->a, "%s/src/whole", t.f->proj), O_PATH);
 	assert_true(guard_may_be_git_dir(fd, ".git"));
 	fd_close(fd);
+}
+
+static const struct protected_name *shell_name(const struct asked *t)
+{
+	size_t i = 0;
+
+	while (strcmp(t->f->p->fs.protected[i].pattern, ".bashrc") != 0)
+		i++;
+	return &t->f->p->fs.protected[i];
+}
+
+/* What a link with a protected name leads to. */
+static void hold(struct asked *t, const char *path)
+{
+	*ARENA_PUSH(t->f->a, t->plan->held, t->plan->n_held) =
+		(struct held_path){ arena_printf(t->f->a, "%s/%s", t->f->proj, path), shell_name(t),
+				    NULL };
+}
+
+static void test_held(void **state)
+{
+	struct asked t = start(state);
+
+	make_dir(t.f, "dir/sub");
+	make_dir(t.f, "other");
+	make_file(t.f, "link", "");
+	assert_true(WRITE("target"));
+	hold(&t, "target");
+	hold(&t, "dir/sub/target");
+	hold(&t, "other/.");
+	assert_false(WRITE("target"));
+	assert_ptr_equal(t.a.protected, shell_name(&t));
+	assert_false(CHANGE("target"));
+	assert_false(MKDIR("target"));
+	assert_false(LINK("target"));
+	assert_false(SYMLINK("target"));
+	assert_false(MOVE_FILE("target"));
+	assert_false(MOVE_DIR("target"));
+	assert_false(WRITE("TARGET"));
+	assert_true(AWAY("target"));
+	assert_true(WRITE("target2"));
+	assert_true(WRITE("dir/target"));
+	/* nothing that could hold it comes to stand above it */
+	assert_false(WRITE("dir/sub/target"));
+	assert_false(SYMLINK("dir/sub"));
+	assert_false(MOVE_DIR("dir"));
+	assert_true(MOVE_FILE("dir"));
+	assert_true(MKDIR("dir"));
+	/* the place of a directory, not what is in it */
+	assert_false(SYMLINK("other"));
+	assert_false(MOVE_DIR("other"));
+	assert_true(WRITE("other/x"));
+}
+
+static bool in_git_dir(struct asked *t, const char *path, bool in_doubt)
+{
+	char *whole = arena_printf(t->f->a, "%s/%s", t->f->proj, path);
+	int fd = open(whole, O_PATH | O_DIRECTORY);
+	bool in = guard_in_git_dir(fd, whole, t->f->proj, in_doubt);
+
+	fd_close(fd);
+	return in;
+}
+
+static void test_in_git_dir(void **state)
+{
+	struct asked t = start(state);
+
+	make_dir(t.f, "a/b/objects/x");
+	make_dir(t.f, "a/b/logs/refs");
+	make_dir(t.f, "a/.GIT/logs");
+	assert_false(in_git_dir(&t, "a/b/logs", true));
+	assert_true(in_git_dir(&t, "a/.GIT/logs", false));
+	make_dir(t.f, "a/b/refs");
+	assert_true(in_git_dir(&t, "a/b", false));
+	assert_true(in_git_dir(&t, "a/b/objects/x", false));
+	assert_true(in_git_dir(&t, "a/b/logs/refs", false));
+	assert_false(in_git_dir(&t, "a", true));
+}
+
+/* A directory with links in it does not become a git directory, however deep they lie. */
+static void test_birth_with_links(void **state)
+{
+	struct asked t = start(state);
+	char *link = arena_printf(t.f->a, "%s/g/objects/a/b/link", t.f->proj);
+
+	make_dir(t.f, "g/objects/a/b");
+	make_file(t.f, "g/objects/a/file", "");
+	assert_true(MKDIR("g/refs"));
+	assert_int_equal(symlink("/nowhere", link), 0);
+	assert_false(MKDIR("g/refs"));
+	assert_int_equal(unlink(link), 0);
+	assert_true(MKDIR("g/refs"));
 }
 
 static void test_names(void **state)
@@ -387,9 +482,30 @@ static void test_lifted(void **state)
 	assert_false(WRITE(".bashrc"));
 }
 
+/* Of two names that cover a path the one that nobody may lift is told: it is not asked about. */
+static void test_locked(void **state)
+{
+	struct fixture *f = *state;
+	struct asked t;
+
+	fixture_managed(f, "filesystem: {protectNames: [.vscode, deploy/key]}");
+	fixture_user(f, "filesystem: {protectNames: ['a/*/key']}");
+	t = start(state);
+	make_dir(f, "a/deploy");
+	assert_false(WRITE(".vscode"));
+	assert_true(t.a.protected->locked);
+	assert_false(WRITE("a/deploy/key"));
+	assert_true(t.a.protected->locked);
+	assert_false(WRITE(".idea"));
+	assert_false(t.a.protected->locked);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_held, fixture_up, fixture_down),
+		cmocka_unit_test_setup_teardown(test_in_git_dir, fixture_up, fixture_down),
+		cmocka_unit_test_setup_teardown(test_birth_with_links, fixture_up, fixture_down),
 		cmocka_unit_test_setup_teardown(test_names, fixture_up, fixture_down),
 		cmocka_unit_test_setup_teardown(test_modules, fixture_up, fixture_down),
 		cmocka_unit_test_setup_teardown(test_begun_patterns, fixture_up, fixture_down),
@@ -401,6 +517,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_new_territory, fixture_up, fixture_down),
 		cmocka_unit_test_setup_teardown(test_many_new_directories, fixture_up,
 						fixture_down),
+		cmocka_unit_test_setup_teardown(test_locked, fixture_up, fixture_down),
 		cmocka_unit_test_setup_teardown(test_lifted, fixture_up, fixture_down),
 	};
 

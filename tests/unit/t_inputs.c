@@ -76,17 +76,27 @@ static void make(const char *path)
 	assert_true(fd >= 0);
 }
 
-/* The project file of dir, relative to the top; "" = none. */
+static const char *below_top(const struct fixture *f, const char *path)
+{
+	if (!path)
+		return "";
+	assert_true(path_within(path, f->top));
+	return path + strlen(f->top) + 1;
+}
+
+/* The project file of dir, relative to the top; "" = none. Behind it those that may only narrow. */
 static const char *project(struct fixture *f, const char *dir, const char *home)
 {
-	const char *at = path_join(f->a, f->top, dir), *ret = NULL;
-	const char *top = inputs_project_top(f->a, at, path_join(f->a, f->top, home));
+	const char *at = path_join(f->a, f->top, dir), *ret = NULL, **outer, *all;
+	struct project_span span = inputs_project_span(f->a, at, path_join(f->a, f->top, home));
+	size_t n;
 
-	assert_int_equal(inputs_project_file(f->a, at, top, &ret, &f->e), 0);
-	if (!ret)
-		return "";
-	assert_true(path_within(ret, f->top));
-	return ret + strlen(f->top) + 1;
+	assert_true(path_within(at, span.own) && path_within(span.own, span.top));
+	assert_int_equal(inputs_project_files(f->a, at, span, &ret, &outer, &n, &f->e), 0);
+	all = below_top(f, ret);
+	for (size_t i = 0; i < n; i++)
+		all = arena_printf(f->a, "%s < %s", all, below_top(f, outer[i]));
+	return all;
 }
 
 static void test_project_nearest_below_home(void **state)
@@ -99,7 +109,8 @@ static void test_project_nearest_below_home(void **state)
 	make("home/.ambit.json");
 	assert_string_equal(project(f, "home/p/a/b", "home"), "home/p/.ambit.json");
 	make("home/p/a/.ambit.yaml");
-	assert_string_equal(project(f, "home/p/a/b", "home"), "home/p/a/.ambit.yaml");
+	assert_string_equal(project(f, "home/p/a/b", "home"),
+			    "home/p/a/.ambit.yaml < home/p/.ambit.json");
 	/* a file in the home directory is not every project's */
 	assert_string_equal(project(f, "home/q", "home"), "");
 	assert_string_equal(project(f, "home", "home"), "home/.ambit.json");
@@ -118,6 +129,9 @@ static void test_project_outside_home(void **state)
 	assert_string_equal(project(f, "srv/p/a", "home"), "srv/.ambit.json");
 	/* a nested work tree (.git as a file: worktree, submodule) is a project of its own */
 	make("srv/p/.git");
+	assert_string_equal(project(f, "srv/p/a", "home"), " < srv/.ambit.json");
+	/* nor does an outer one without a work tree count */
+	assert_int_equal(rmdir("srv/.git"), 0);
 	assert_string_equal(project(f, "srv/p/a", "home"), "");
 }
 
@@ -129,23 +143,59 @@ static void test_project_git_root_bounds_home(void **state)
 	make("home/w/.ambit.json");
 	make("home/w/repo/.git/");
 	make("home/w/repo/src/");
-	assert_string_equal(project(f, "home/w/repo/src", "home"), "");
+	assert_string_equal(project(f, "home/w/repo/src", "home"), " < home/w/.ambit.json");
+	/* a command can make both in the project: what lies above still narrows */
+	make("home/w/.git/");
+	make("home/w/repo/src/.git/");
+	make("home/w/repo/.ambit.json");
+	make("home/w/repo/src/.ambit.json");
+	assert_string_equal(project(f, "home/w/repo/src", "home"),
+			    "home/w/repo/src/.ambit.json < home/w/.ambit.json < "
+			    "home/w/repo/.ambit.json");
 	/* "home2" is not below "home" */
 	make("home2/.ambit.json");
 	make("home2/x/");
 	assert_string_equal(project(f, "home2/x", "home"), "");
 }
 
+/* What others can make in a place that is everybody's is nobody's project. */
+static void test_project_not_everybodys(void **state)
+{
+	struct fixture *f = *state;
+
+	make("tmp/.git/");
+	make("tmp/.ambit.json");
+	make("tmp/p/a/.git/");
+	assert_string_equal(project(f, "tmp/p", "home"), "tmp/.ambit.json");
+	assert_int_equal(chmod("tmp", 01777), 0);
+	assert_string_equal(project(f, "tmp/p", "home"), "");
+	assert_string_equal(project(f, "tmp/p/a", "home"), "");
+	/* whoever works there itself is told */
+	assert_string_equal(project(f, "tmp", "home"), "tmp/.ambit.json");
+	if (geteuid() != 0)
+		return;
+	/* nor past the own work tree a directory of somebody else's, or a file */
+	assert_int_equal(chmod("tmp", 0755), 0);
+	assert_string_equal(project(f, "tmp/p/a", "home"), " < tmp/.ambit.json");
+	assert_int_equal(chown("tmp/.ambit.json", 7, 7), 0);
+	assert_string_equal(project(f, "tmp/p/a", "home"), "");
+	assert_int_equal(chown("tmp/.ambit.json", 0, 0), 0);
+	assert_int_equal(chown("tmp", 7, 7), 0);
+	assert_string_equal(project(f, "tmp/p/a", "home"), "");
+}
+
 static void test_two_files_are_an_error(void **state)
 {
 	struct fixture *f = *state;
-	const char *ret = NULL;
+	struct project_span span = { f->top, f->top };
+	const char *ret, **outer;
+	size_t n;
 
 	make("p/.ambit.json");
 	make("p/.ambit.yaml");
-	assert_int_equal(
-		inputs_project_file(f->a, path_join(f->a, f->top, "p"), f->top, &ret, &f->e),
-		-EEXIST);
+	assert_int_equal(inputs_project_files(f->a, path_join(f->a, f->top, "p"), span, &ret,
+					      &outer, &n, &f->e),
+			 -EEXIST);
 	assert_non_null(strstr(f->e.text, "only one"));
 }
 
@@ -245,6 +295,7 @@ int main(void)
 		TEST(test_project_nearest_below_home),
 		TEST(test_project_outside_home),
 		TEST(test_project_git_root_bounds_home),
+		TEST(test_project_not_everybodys),
 		TEST(test_two_files_are_an_error),
 		TEST(test_home),
 		TEST(test_variable),

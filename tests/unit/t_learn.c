@@ -40,9 +40,12 @@ static void check(const char *const *used, const char *const *there, const char 
 	struct learned_paths in = { 0 }, rules, wide;
 	size_t n = 0;
 
+	/* "+": it was not there before */
 	for (; *used; used++)
-		*ARENA_PUSH(a, in.v, in.n) =
-			(struct learned_path){ .path = *used, .processes = "p", .count = 1 };
+		*ARENA_PUSH(a, in.v, in.n) = (struct learned_path){ .path = *used + (**used == '+'),
+								    .processes = "p",
+								    .count = 1,
+								    .made = **used == '+' };
 	learn_generalise(a, &view, HOME, &in, &rules, &wide);
 	for (; want[n]; n++) {
 		if (n >= rules.n || strcmp(rules.v[n].path, want[n]) != 0)
@@ -53,10 +56,11 @@ static void check(const char *const *used, const char *const *there, const char 
 	assert_int_equal(wide.n, n_wide);
 	/* all of it is allowed by one of them, but directories that are there */
 	for (size_t i = 0; i < in.n; i++) {
-		bool inside = view.kind(&view, in.v[i].path) == FILE_DIRECTORY;
+		bool inside = view.kind(&view, in.v[i].path) == FILE_DIRECTORY && !in.v[i].made;
 
 		for (size_t k = 0; k < rules.n; k++)
-			inside |= path_within(in.v[i].path, rules.v[k].path);
+			inside |= path_within(in.v[i].path, rules.v[k].path) ||
+				  path_within(rules.v[k].path, in.v[i].path);
 		for (size_t k = 0; k < wide.n; k++)
 			inside |= path_within(in.v[i].path, wide.v[k].path);
 		assert_true(inside);
@@ -85,6 +89,28 @@ static void test_directories_that_were_made(void **state)
 	check(LIST(HOME "/.cache", HOME "/.cache/tool", HOME "/.cache/tool/f"),
 	      LIST(HOME "/.cache/tool/f"), LIST(HOME "/.cache/tool"), 0);
 	check(LIST(HOME "/empty"), LIST(HOME "/empty/"), LIST(NULL), 0);
+	check(LIST("+" HOME "/empty"), LIST(HOME "/empty/"), LIST(HOME "/empty"), 0);
+	check(LIST("+" HOME "/a", "+" HOME "/a/b", "+" HOME "/a/b/f"), LIST(HOME "/a/b/f"),
+	      LIST(HOME "/a"), 0);
+	check(LIST("+" HOME "/work/lib/x"), LIST(HOME "/work/lib/x/"), LIST(HOME "/work/lib"), 0);
+	check(LIST("+" HOME "/.cache", "+" HOME "/.cache/tool"), LIST(HOME "/.cache/tool/"),
+	      LIST(HOME "/.cache/tool"), 0);
+	/* what many programs share is nobody's */
+	check(LIST("+" HOME "/.cache"), LIST(HOME "/.cache/"), LIST(NULL), 1);
+	check(LIST("+" HOME "/.local"), LIST(HOME "/.local/"), LIST(NULL), 1);
+}
+
+/* The rule of a file that is not there would make a directory of that name. */
+static void test_files_that_were_made(void **state)
+{
+	(void)state;
+	check(LIST("+" HOME "/foo.txt"), LIST(HOME "/foo.txt"), LIST(NULL), 1);
+	check(LIST("+" HOME "/docs/a.txt"), LIST(HOME "/docs/a.txt"), LIST(HOME "/docs"), 0);
+	check(LIST("+" HOME "/.config/tool.conf"), LIST(HOME "/.config/tool.conf"),
+	      LIST(HOME "/.config"), 0);
+	check(LIST("+" HOME "/.config/tool/rc"), LIST(HOME "/.config/tool/rc"),
+	      LIST(HOME "/.config/tool"), 0);
+	check(LIST("+/file"), LIST("/file"), LIST(NULL), 1);
 }
 
 static void test_neighbours(void **state)
@@ -207,6 +233,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_known_places),
 		cmocka_unit_test(test_directories_that_were_made),
+		cmocka_unit_test(test_files_that_were_made),
 		cmocka_unit_test(test_neighbours),
 		cmocka_unit_test(test_files),
 		cmocka_unit_test(test_text),

@@ -56,6 +56,19 @@ static void test_other_names(void **state)
 	assert_false(name_is_n(longer, sizeof(longer), ".git", 4));
 }
 
+static void test_path_within(void **state)
+{
+	(void)state;
+	assert_true(name_path_within("/w/a", "/w/a"));
+	assert_true(name_path_within("/W/A/b", "/w/a"));
+	assert_true(name_path_within("/w", "/"));
+	assert_true(name_path_within("/w/a/.", "/w/a"));
+	assert_false(name_path_within("/w/a", "/w/a/."));
+	assert_false(name_path_within("/w/ab", "/w/a"));
+	assert_false(name_path_within("/w", "/w/a"));
+	assert_false(name_path_within("/", "/w"));
+}
+
 static void test_covers(void **state)
 {
 	(void)state;
@@ -123,9 +136,9 @@ static void test_index(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_same_names), cmocka_unit_test(test_other_names),
-		cmocka_unit_test(test_covers),     cmocka_unit_test(test_begun),
-		cmocka_unit_test(test_index),
+		cmocka_unit_test(test_same_names),  cmocka_unit_test(test_other_names),
+		cmocka_unit_test(test_path_within), cmocka_unit_test(test_covers),
+		cmocka_unit_test(test_begun),       cmocka_unit_test(test_index),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

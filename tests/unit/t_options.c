@@ -27,9 +27,10 @@ static int setup(void **state)
 {
 	static struct fixture f;
 
-	f = (struct fixture){ .a = arena_new(),
-			      .scope = { "run", GROUP_GENERAL | GROUP_POLICY | GROUP_SHELL,
-					 true } };
+	f = (struct fixture){
+		.a = arena_new(),
+		.scope = { "run", GROUP_GENERAL | GROUP_POLICY | GROUP_RUN | GROUP_SHELL, true }
+	};
 	*state = &f;
 	return 0;
 }

@@ -227,6 +227,30 @@ static void test_managed_protection(void **state)
 	assert_writable(f, "home/proj/.vscode/x");
 }
 
+/* Another key that lifts a name. */
+static void test_managed_protection_of_git_config(void **state)
+{
+	static const char *const managed[] = {
+		"filesystem: {protectNames: [.git/config]}",
+		"locked: [filesystem.unprotect]",
+	};
+	struct fixture *f = *state;
+
+	fixture_user(f, "filesystem: {allowGitConfig: true}");
+	for (size_t i = 0; i < ARRAY_LEN(managed); i++) {
+		fixture_managed(f, managed[i]);
+		fixture_load(f);
+		assert_unwritable(f, "home/proj/.git/config");
+		assert_false(f->p->fs.allow_git_config);
+		assert_one_note(f, "user.yaml:1: ignored: filesystem.allowGitConfig is fixed by "
+				   "the managed settings, ");
+	}
+	f->in.user_file = NULL;
+	fixture_managed(f, "filesystem: {allowGitConfig: true}\nlocked: [filesystem.unprotect]\n");
+	fixture_load(f);
+	assert_writable(f, "home/proj/.git/config");
+}
+
 /*
  * Projects.
  */
@@ -253,7 +277,8 @@ static const char widening[] = "network:\n"
 			       "fallback: warn\n"
 			       "excludedCommands: [docker]\n"
 			       "ignoreViolations: {'*': [x]}\n"
-			       "audit: {path: /var/log/x/log, redact: false}\n";
+			       "audit: {path: /var/log/x/log, redact: false}\n"
+			       "log: {format: jsonl, maxSize: 1, maxFiles: 0}\n";
 
 static void test_untrusted_project_cannot_widen(void **state)
 {
@@ -284,7 +309,10 @@ static void test_untrusted_project_cannot_widen(void **state)
 	assert_int_equal(f->p->ignore.n, 0);
 	assert_null(f->p->audit_path);
 	assert_true(f->p->audit_redact);
-	assert_int_equal(f->p->notes.n, 22);
+	assert_int_equal(f->p->log_format, LOG_FORMAT_AUTO);
+	assert_int_equal(f->p->log_max_size, 10 << 20);
+	assert_int_equal(f->p->log_max_files, 5);
+	assert_int_equal(f->p->notes.n, 25);
 	assert_string_equal(
 		f->p->notes.v[0].text,
 		arena_printf(f->a,
@@ -307,6 +335,70 @@ static void test_trusted_project_can_widen(void **state)
 	assert_writable(f, "home/x");
 	assert_int_equal(f->p->limits.memory, 0);
 	assert_false(f->p->enabled);
+	assert_int_equal(f->p->log_format, LOG_FORMAT_JSONL);
+	assert_int_equal(f->p->log_max_size, 1);
+	assert_int_equal(f->p->log_max_files, 0);
+}
+
+/*
+ * What an untrusted project may set as it likes. A new row here needs a reason why nothing that
+ * the user relies on gets weaker by it.
+ */
+static void test_neutral_settings(void **state)
+{
+	static const char *const neutral[] = {
+		"network.deniedDomainReasons", /* for its own entries only */
+		"profiles", /* of which only what narrows counts */
+		"locked", /* refused in all files but the managed one */
+	};
+
+	(void)state;
+	for (size_t i = 0; i < settings_count; i++) {
+		const struct setting *s = &settings_table[i];
+		bool known = s->widening != WIDEN_NEUTRAL || s->type == SETTING_REFUSED ||
+			     s->type == SETTING_ACCEPTED;
+
+		for (size_t k = 0; k < ARRAY_LEN(neutral); k++)
+			known = known || strcmp(neutral[k], s->key) == 0;
+		if (!known)
+			fail_msg("%s can be set by anybody", s->key);
+	}
+}
+
+/* The text that a refusal is shown with is the word of whoever refuses. */
+static void test_reasons_for_rules_of_others(void **state)
+{
+	static const char reasons[] = "network:\n"
+				      "  deniedDomains: [p.test]\n"
+				      "  deniedDomainReasons:\n"
+				      "    m.test: project\n"
+				      "    u.test: project\n"
+				      "    p.test: project\n";
+	struct fixture *f = *state;
+	const struct host_rules *denied;
+
+	fixture_managed(f, "network:\n  deniedDomains: [m.test]\n"
+			   "  deniedDomainReasons: {m.test: managed}\n");
+	fixture_user(f, "network:\n  deniedDomains: [u.test]\n"
+			"  deniedDomainReasons: {m.test: user, u.test: user}\n");
+	fixture_project(f, reasons);
+	denied = &fixture_load(f)->network.denied;
+	assert_int_equal(denied->n, 3);
+	assert_string_equal(denied->v[0].reason, "managed");
+	assert_string_equal(denied->v[1].reason, "user");
+	assert_string_equal(denied->v[2].reason, "project");
+	assert_int_equal(f->p->notes.n, 3);
+	assert_non_null(strstr(f->p->notes.v[0].text,
+			       "ignored: network.deniedDomainReasons is fixed by the managed "
+			       "settings, "));
+	assert_non_null(strstr(f->p->notes.v[2].text,
+			       ":5: ignored: network.deniedDomainReasons would widen the policy "
+			       "(accept with: ambit trust "));
+	fixture_trust(f, "home/proj/.ambit.yaml");
+	denied = &fixture_load(f)->network.denied;
+	assert_string_equal(denied->v[0].reason, "managed");
+	assert_string_equal(denied->v[1].reason, "project");
+	assert_int_equal(f->p->notes.n, 2);
 }
 
 /* The files that a trusted project names are part of what was trusted; by name they are not its own. */
@@ -470,6 +562,11 @@ static void test_profiles(void **state)
 	fixture_fails(f, "--option: profiles: no profile \"c\"; there are: a, b");
 	f->settings[2].value = "../profiles/a";
 	fixture_fails(f, "@/home/profiles/a: No such file or directory");
+	fixture_user(f, "profiles:\n  - a\n  - ./none.yaml\n");
+	assert_int_equal(policy_load(f->a, &f->in, &f->p, &f->e), -EINVAL);
+	assert_non_null(strstr(f->e.text, ":3:5: profiles: "));
+	assert_non_null(strstr(f->e.text, "/none.yaml: No such file or directory"));
+	fixture_user(f, "profiles: [a]");
 	f->settings[2].value = "..";
 	fixture_fails(f, "--option: profiles: no profile \"..\"; there are: a, b");
 }
@@ -524,6 +621,71 @@ static void test_profile_of_untrusted_project(void **state)
 	assert_int_equal(f->p->notes.n, 0);
 }
 
+/* `ambit trust` shows the values that it lets in, and what stays without effect. */
+static void test_trusting_lists_values(void **state)
+{
+	struct fixture *f = *state;
+
+	fixture_managed(f, "locked: [backend]\n");
+	fixture_project(f, "filesystem: {allowWrite: [~/x], denyRead: [~/y]}\n"
+			   "environment: {set: {A: b}}\n"
+			   "backend: none\n");
+	f->in.trusting = true;
+	fixture_load(f);
+	assert_int_equal(f->p->widening.n, 2);
+	assert_string_equal(f->p->widening.v[0].text, "filesystem.allowWrite: ~/x");
+	assert_string_equal(f->p->widening.v[1].text, "environment.set: A=b");
+	assert_one_note(f, ":3: without effect: backend is fixed by the managed settings, ");
+}
+
+/* A file of somebody else's is not read because a stranger names it: messages would show parts of it. */
+static void test_untrusted_profile_outside_the_project(void **state)
+{
+	struct fixture *f = *state;
+	const char *link = arena_printf(f->a, "%s/link.yaml", f->proj);
+	const char *const user_dirs[] = { fixture_mkdir(f, "mine"), NULL };
+
+	fixture_write(f, "secret.yaml", "password: x\n");
+	fixture_write(f, "home/proj/in.yaml", "profiles: [../../secret.yaml]\nlimits: {pids: 9}\n");
+	assert_int_equal(symlink("../../secret.yaml", link), 0);
+	fixture_project(f, "profiles: [../../secret.yaml, link.yaml, in.yaml, /dev/stdin]\n");
+	fixture_load(f);
+	assert_int_equal(f->p->limits.pids, 9);
+	assert_int_equal(f->p->notes.n, 4);
+	assert_string_equal(f->p->notes.v[0].text,
+			    arena_printf(f->a,
+					 "%s/.ambit.yaml:1: ignored: profiles would widen the "
+					 "policy (accept with: ambit trust %s)",
+					 f->proj, f->proj));
+	/* nor by settings that are a link themselves */
+	fixture_write(f, "home/secret.yaml", "password: x\n");
+	assert_int_equal(unlink(f->in.project_file), 0);
+	assert_int_equal(symlink("../../elsewhere.yaml", f->in.project_file), 0);
+	fixture_write(f, "elsewhere.yaml", "profiles: [../secret.yaml]\n");
+	fixture_load(f);
+	assert_one_note(f, "ignored: profiles would widen");
+	assert_int_equal(unlink(f->in.project_file), 0);
+	/* `ambit trust` looks at all of them, and afterwards they count */
+	fixture_write(f, "secret.yaml", "filesystem: {allowWrite: [~/x]}\n");
+	fixture_project(f, "profiles: [../../secret.yaml]\n");
+	f->in.trusting = true;
+	fixture_load(f);
+	assert_int_equal(f->p->project_lines.n, 2);
+	f->in.trusting = false;
+	fixture_trust(f, "home/proj/.ambit.yaml");
+	fixture_trust(f, "secret.yaml");
+	fixture_load(f);
+	assert_writable(f, "home/x");
+	/* what a profile of the user's names is the user's word, whoever asks for it */
+	f->in.profile_dirs_user = user_dirs;
+	fixture_write(f, "mine/own.yaml", "profiles: [../more.yaml]\n");
+	fixture_write(f, "more.yaml", "limits: {pids: 3}\n");
+	fixture_project(f, "profiles: [own]\n");
+	fixture_load(f);
+	assert_int_equal(f->p->limits.pids, 3);
+	assert_int_equal(f->p->notes.n, 0);
+}
+
 /* `-p offline` is offline even when a file says otherwise; the next word may go further. */
 static void test_option_profile_narrows_files(void **state)
 {
@@ -542,6 +704,9 @@ static void test_option_profile_narrows_files(void **state)
 	fixture_option(f, "network.allowedDomains", "b.example");
 	fixture_load(f);
 	assert_one_note(f, "b.example is not reachable: network.mode is none (profile off:1)");
+	fixture_option(f, "network.mode", "host");
+	fixture_load(f);
+	assert_one_note(f, "b.example is no limit: network.mode is host (");
 	fixture_option(f, "network.mode", "allowlist");
 	fixture_load(f);
 	assert_int_equal(f->p->network.mode, NETWORK_ALLOWLIST);
@@ -637,11 +802,87 @@ static void test_a_proxy_in_place_of_ours_breaks_no_managed_rule(void **state)
 	fixture_managed(f, "network: {mode: allowlist, socksProxyPort: 1080}");
 	f->in.n_settings = 0;
 	fixture_load(f); /* who made the rules may do so */
+	/* nor by a profile of the user's */
+	f->in.profile_dir = fixture_mkdir(f, "profiles");
+	fixture_write(f, "profiles/out.yaml", "network: {socksProxyPort: 1080}");
+	fixture_option(f, "profiles", "out");
+	fixture_managed(f, "network: {deniedDomains: [evil.test]}");
+	fixture_fails(f, "profile out:1: a proxy in place of ambit's is refused: the network rules "
+			 "of the managed settings, @/managed.yaml:1, would not hold for it");
+}
+
+/* On the host's network nobody looks at names and addresses. */
+static void test_the_whole_network_breaks_no_managed_rule(void **state)
+{
+	static const char *const rules[] = {
+		"network: {deniedDomains: [evil.test]}",
+		"network: {deniedResolvedAddresses: [10.0.0.0/8]}",
+		"network: {allowPrivateAddresses: false}",
+		"network: {strictAllowlist: true}",
+		"network: {requireSNI: true}",
+		"network: {allowECH: false}",
+		"locked: [network.allowedDomains]",
+	};
+	static const char *const want = "refused: the network rules of the managed settings, "
+					"@/managed.yaml:1, would not hold for it";
+	struct fixture *f = *state;
+
+	f->in.profile_dir = fixture_mkdir(f, "profiles");
+	fixture_write(f, "profiles/out.yaml", "network: {mode: host}");
+	for (size_t i = 0; i < ARRAY_LEN(rules); i++) {
+		fixture_managed(f, rules[i]);
+		f->in.user_file = NULL;
+		f->in.n_settings = 0;
+		fixture_load(f);
+		fixture_option(f, "network.mode", "host");
+		fixture_fails(f, arena_printf(f->a, "--option: network.mode host is %s", want));
+		f->in.n_settings = 0;
+		fixture_option(f, "profiles", "out");
+		fixture_fails(f,
+			      arena_printf(f->a, "profile out:1: network.mode host is %s", want));
+		f->in.n_settings = 0;
+		fixture_user(f, "network: {mode: host}");
+		fixture_fails(f,
+			      arena_printf(f->a, "@/user.yaml:1: network.mode host is %s", want));
+	}
+	fixture_managed(f, "network: {mode: host, requireSNI: true}");
+	fixture_load(f);
+	fixture_managed(f, "network: {allowPrivateAddresses: true, allowedDomains: [a.test]}");
+	fixture_load(f); /* nothing that would be broken */
+}
+
+/* A rule that cannot be enforced is an error, unless somebody meant to lift it. */
+static void test_denied_hosts_in_the_hosts_network(void **state)
+{
+	static const char *const both = "network: {mode: host, deniedDomains: [evil.test]}";
+	struct fixture *f = *state;
+
+	fixture_user(f, both);
+	fixture_fails(f,
+		      "@/user.yaml:1: network.deniedDomains evil.test cannot hold: network.mode is "
+		      "host (@/user.yaml:1), where every host can be reached");
+	fixture_managed(f, both);
+	f->in.user_file = NULL;
+	fixture_fails(f,
+		      "@/managed.yaml:1: network.deniedDomains evil.test cannot hold: network.mode "
+		      "is host (@/managed.yaml:1), where every host can be reached");
+	f->in.managed_file = NULL;
+	fixture_user(f, "network: {deniedDomains: [evil.test]}");
+	fixture_load(f);
+	fixture_option(f, "network.mode", "host");
+	fixture_load(f);
+	assert_int_equal(f->p->notes.n, 1);
+	assert_non_null(strstr(f->p->notes.v[0].text, "evil.test can be reached"));
+	fixture_option(f, "network.deniedDomains", "bad.test");
+	fixture_fails(f,
+		      "--option: network.deniedDomains bad.test cannot hold: network.mode is host "
+		      "(--option), where every host can be reached");
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		policy_test(test_denied_hosts_in_the_hosts_network),
 		policy_test(test_later_wins_and_lists_merge),
 		policy_test(test_origins),
 		policy_test(test_only_file_replaces),
@@ -650,10 +891,13 @@ int main(void)
 		policy_test(test_locked_keys),
 		policy_test(test_locked_profiles),
 		policy_test(test_managed_protection),
+		policy_test(test_managed_protection_of_git_config),
 		policy_test(test_managed_profiles),
 		policy_test(test_profile_beside_the_settings),
 		policy_test(test_untrusted_project_cannot_widen),
 		policy_test(test_trusted_project_can_widen),
+		policy_test(test_neutral_settings),
+		policy_test(test_reasons_for_rules_of_others),
 		policy_test(test_profiles_of_trusted_project),
 		policy_test(test_own_places),
 		policy_test(test_own_places_refused),
@@ -664,11 +908,14 @@ int main(void)
 		policy_test(test_profile_cycle_and_optional),
 		policy_test(test_profile_error),
 		policy_test(test_profile_of_untrusted_project),
+		policy_test(test_trusting_lists_values),
+		policy_test(test_untrusted_profile_outside_the_project),
 		policy_test(test_option_profile_narrows_files),
 		policy_test(test_shipped_profiles),
 		policy_test(test_proxies_of_the_environment),
 		policy_test(test_a_proxy_in_place_of_ours),
 		policy_test(test_a_proxy_in_place_of_ours_breaks_no_managed_rule),
+		policy_test(test_the_whole_network_breaks_no_managed_rule),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

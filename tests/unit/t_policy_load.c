@@ -88,7 +88,10 @@ static void test_structure_errors(void **state)
 		{ "[1]", "1:1: settings must be an object ({...} or key: value)" },
 		{ "plain", "1:1: settings must be an object ({...} or key: value)" },
 		{ "a: &x 1", "1:4: anchors and tags are not accepted" },
-		{ "enabled: true\nbackend: *x", "2:10: aliases are not accepted" },
+		{ "enabled: true\nbackend: *x",
+		  "2:10: aliases are not accepted: what begins with * must be quoted" },
+		{ "network:\n  allowedDomains:\n    - *.a.test",
+		  "3:7: aliases are not accepted: what begins with * must be quoted" },
 		{ "enabled: !!bool true", "1:10: anchors and tags are not accepted" },
 		{ "limits: !x {}", "1:9: anchors and tags are not accepted" },
 		{ "enabled: true\n---\nenabled: false", "2:1: more than one document" },
@@ -134,6 +137,12 @@ static void test_type_errors(void **state)
 		{ "{\"enabled\": \"true\"}",
 		  "1:13: enabled: must be true or false, without quotes" },
 		{ "enabled: 1", "1:10: enabled: must be true or false" },
+		{ "enabled: off", "1:10: enabled: must be true or false" },
+		{ "require: [landlock, landlok]", "1:21: require: \"landlok\" is none of "
+						  "user-namespaces, files, attributes, hidden, "
+						  "processes, devices, network, egress, ipc, "
+						  "landlock, signal-scope, seccomp, names "
+						  "(did you mean \"landlock\"?)" },
 		{ "enabled: {}", "1:10: enabled: must be true or false" },
 		{ "limits: {cpu: -1}", "1:15: limits.cpu: must be a number that is not negative" },
 		{ "limits: {cpu: '1'}", "1:15: limits.cpu: must be a number that is not negative" },
@@ -370,7 +379,8 @@ static void test_table(void **state)
 
 		assert_int_equal(setting_find(s->key), (int)i);
 		assert_non_null(s->help);
-		assert_int_equal(s->type == SETTING_ENUM, s->values != NULL);
+		assert_true(s->type != SETTING_ENUM || s->values);
+		assert_true(!s->values || s->type == SETTING_ENUM || s->type == SETTING_STRINGS);
 		if (dot) {
 			_cleanup_free_ char *group = strndup(s->key, (size_t)(dot - s->key));
 

@@ -382,15 +382,19 @@ static void test_sniff(void **state UNUSED)
 		{ "GET / HTTP/1.1\r\nHost: a\r\n", HTTP_SNIFF_YES },
 		{ "\n \rx  \xff\t\thttp/9", HTTP_SNIFF_YES },
 		{ "GET HTTP/", HTTP_SNIFF_YES },
-		{ "PRI * HTTP/2.0", HTTP_SNIFF_LINE },
-		{ "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", HTTP_SNIFF_NO },
+		{ "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", HTTP_SNIFF_YES },
 		{ "PRI * HTTP/1.1", HTTP_SNIFF_YES },
-		{ "PRI * HTTP/2.0\n", HTTP_SNIFF_YES },
 		{ " PRI * HTTP/2.0\r\n", HTTP_SNIFF_YES },
 		{ "PING\r\nGET / HTTP/1.1\r\n", HTTP_SNIFF_NO },
 		{ "PING\nGET / HTTP/1.1\r\n", HTTP_SNIFF_NO },
 		{ "GET /\r\n", HTTP_SNIFF_NO },
-		{ "GET /\1 HTTP/1.1\r\n", HTTP_SNIFF_NO },
+		{ "GET /\1", HTTP_SNIFF_LINE },
+		{ "GET /\1 HTTP/1.1\r\n", HTTP_SNIFF_YES },
+		{ "GET /\x7f\1\x80 HTTP/1.1\r\n", HTTP_SNIFF_YES },
+		{ "G\1T / HTTP/1.1\r\n", HTTP_SNIFF_YES },
+		{ "G\xc9T / HTTP/1.1\r\n", HTTP_SNIFF_YES },
+		{ "G{T / HTTP/1.1\r\n", HTTP_SNIFF_NO },
+		{ "\1GET / HTTP/1.1\r\n", HTTP_SNIFF_NO },
 		{ "{GET / HTTP/1.1\r\n", HTTP_SNIFF_NO },
 		{ "\x16\3\1", HTTP_SNIFF_NO },
 	};
@@ -409,6 +413,43 @@ static void test_sniff(void **state UNUSED)
 	}
 }
 
+/* Where the server has spoken it can only be HTTP/2. */
+static void test_sniff_server_first(void **state UNUSED)
+{
+	static const struct {
+		const char *text;
+		enum http_sniffed is;
+	} cases[] = {
+		{ "", HTTP_SNIFF_NOTHING },
+		{ "PRI", HTTP_SNIFF_WORD },
+		{ "PRI * HTTP", HTTP_SNIFF_LINE },
+		{ "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", HTTP_SNIFF_YES },
+		{ " PRI * HTTP/2.0\r\n", HTTP_SNIFF_NO },
+		{ "PRI /", HTTP_SNIFF_NO },
+		{ "EHLO web.test\r\n", HTTP_SNIFF_NO },
+		{ "GET / HTTP/1.1\r\n", HTTP_SNIFF_NO },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct http_sniff s = { .server_first = true };
+
+		for (const char *c = cases[i].text; *c; c++)
+			(void)http_sniff_feed(&s, c, 1);
+		assert_int_equal(s.is, cases[i].is);
+	}
+}
+
+static void test_preface(void **state UNUSED)
+{
+	static const char whole[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+	size_t scanned = 0;
+	int n = http_head_end(whole, sizeof(whole) - 1, &scanned, NULL);
+
+	assert_true(n > 0 && http_is_preface(whole, (size_t)n));
+	assert_false(http_is_preface(whole, (size_t)n - 1));
+	assert_false(http_is_preface("PRI * HTTP/2.1\r\n\r\n", (size_t)n));
+}
+
 static void test_sniff_limits(void **state UNUSED)
 {
 	struct http_sniff s = { .is = HTTP_SNIFF_NOTHING };
@@ -418,7 +459,12 @@ static void test_sniff_limits(void **state UNUSED)
 	assert_int_equal(http_sniff_feed(&s, "A", 1), HTTP_SNIFF_NO);
 	assert_int_equal(http_sniff_feed(&s, " HTTP/1", 7), HTTP_SNIFF_NO);
 	s = (struct http_sniff){ .is = HTTP_SNIFF_NOTHING };
-	assert_int_equal(http_sniff_feed(&s, "A\0 / HTTP/1", 12), HTTP_SNIFF_NO);
+	assert_int_equal(http_sniff_feed(&s, "A\0 / HTTP/1", 12), HTTP_SNIFF_YES);
+	assert_true(s.odd); /* nobody waits for the end of such a line */
+	s = (struct http_sniff){ .is = HTTP_SNIFF_NOTHING };
+	assert_int_equal(http_sniff_feed(&s, "0032git-upload-pack /a\0host=b", 30),
+			 HTTP_SNIFF_LINE);
+	assert_true(s.odd);
 }
 
 int main(void)
@@ -434,6 +480,8 @@ int main(void)
 		cmocka_unit_test(test_chunked),
 		cmocka_unit_test(test_chunked_limits),
 		cmocka_unit_test(test_sniff),
+		cmocka_unit_test(test_sniff_server_first),
+		cmocka_unit_test(test_preface),
 		cmocka_unit_test(test_sniff_limits),
 	};
 

@@ -13,6 +13,7 @@
 
 #include "base/buf.h"
 #include "proxy/dns.h"
+#include "proxy/hellos.h"
 #include "proxy/names.h"
 #include "proxy/sni.h"
 #include "proxy/socks.h"
@@ -172,6 +173,9 @@ static void test_sni_in_any_cut(void **state UNUSED)
 		assert_int_equal(parse(&hello, hello.len, &sni), SNI_NAME);
 		assert_string_equal(sni.host.name, "www.example.com");
 		assert_true(sni.ech);
+		hello.data[1] = 4; /* of the record */
+		assert_int_equal(parse(&hello, hello.len, &sni), SNI_NAME);
+		hello.data[1] = 3;
 		buf_puts(&hello, "early data");
 		assert_int_equal(parse(&hello, hello.len, &sni), SNI_NAME);
 	}
@@ -220,7 +224,7 @@ static void test_sni_not_tls(void **state UNUSED)
 	struct sni sni;
 
 	assert_int_equal(sni_parse(BYTES("GET / HTTP/1.1\r\n"), &sni), SNI_NOT_TLS);
-	assert_int_equal(sni_parse(BYTES("\x16\2\1"), &sni), SNI_NOT_TLS);
+	assert_int_equal(sni_parse(BYTES("\x16\x10\1"), &sni), SNI_NOT_TLS);
 	assert_int_equal(sni_parse(BYTES("\x80\x2e\1\0\2"), &sni), SNI_NOT_TLS); /* SSL 2 */
 	assert_int_equal(sni_parse(BYTES("\x16"), &sni), SNI_MORE);
 	assert_int_equal(sni_parse(BYTES("\x16\3\1\0\0"), &sni), SNI_BAD); /* empty record */
@@ -233,9 +237,168 @@ static void test_sni_not_tls(void **state UNUSED)
 	assert_int_equal(sni_parse(BYTES("\x15"), &sni), SNI_MORE);
 	assert_int_equal(sni_parse(BYTES("\x15\3\1\0"), &sni), SNI_MORE);
 	assert_int_equal(sni_parse(BYTES("\x15\3\1\0\2\1\x5a\x16\3\1"), &sni), SNI_BAD);
-	assert_int_equal(sni_parse(BYTES("\x15\2\1\0\2"), &sni), SNI_NOT_TLS);
+	/* the version of a record is ignored by some, but not all that begins so is TLS */
+	assert_int_equal(sni_parse(BYTES("\x16\0\0\0\2"), &sni), SNI_MORE);
+	assert_int_equal(sni_parse(BYTES("\x16\0\0\0\2\2"), &sni), SNI_NOT_TLS);
+	assert_int_equal(sni_parse(BYTES("\x16\0\0\0\0\1"), &sni), SNI_NOT_TLS);
+	assert_int_equal(sni_parse(BYTES("\x15\4\1\0\2\1"), &sni), SNI_BAD);
+	assert_int_equal(sni_parse(BYTES("\x15\4\1\0\x12\1"), &sni), SNI_NOT_TLS);
+	assert_int_equal(sni_parse(BYTES("\x17\4\1\0\2\1"), &sni), SNI_NOT_TLS);
 	assert_int_equal(sni_parse(BYTES("\x13\3\1\0\2"), &sni), SNI_NOT_TLS);
 	assert_int_equal(sni_parse(BYTES("\x19\3\1\0\2"), &sni), SNI_NOT_TLS);
+}
+
+#define DUMMY_CIPHER "\x14\3\3\0\1\1"
+#define WARNING "\x15\3\3\0\2\1\x5a"
+#define DATA "\x17\3\3\0\3\1\2\3"
+#define KEY_EXCHANGE "\x16\3\3\0\6\x10\0\0\2ab"
+
+/* Adds a hello to b; extras: e = early data, h = an encrypted hello, r = in small records. */
+static void put_hello(struct buf *b, const char *name, const char *extras)
+{
+	_cleanup_buf_ struct buf ext = BUF_INIT(1024);
+	struct buf hello;
+
+	put_extension(&ext, 43, "\2\3\4", 3);
+	if (name)
+		put_server_name(&ext, name);
+	if (strchr(extras, 'e'))
+		put_extension(&ext, 42, "", 0);
+	if (strchr(extras, 'h'))
+		put_extension(&ext, 0xfe0d, "grease", 6);
+	hello = make_hello(&ext, strchr(extras, 'r') ? 3 : 16384);
+	buf_append(b, hello.data, hello.len);
+	buf_done(&hello);
+}
+
+/* In any pieces the same; and what is CHANGED is so with the byte that makes it whole, not after. */
+static void expect_hellos(struct buf *bytes, enum hellos_found wanted)
+{
+	static const size_t pieces[] = { 1, 2, 5, 7, 100, 1 << 16 };
+
+	for (size_t i = 0; i < ARRAY_LEN(pieces); i++) {
+		struct hellos *h = hellos_new();
+
+		for (size_t at = 0; at < bytes->len; at += pieces[i]) {
+			size_t left = bytes->len - at;
+			/* a copy of the exact size, so that a read past it is seen */
+			size_t n = left < pieces[i] ? left : pieces[i];
+			char *copy = malloc(n);
+
+			assert_non_null(copy);
+			memcpy(copy, bytes->data + at, n);
+			(void)hellos_feed(h, copy, n);
+			free(copy);
+		}
+		assert_int_equal(h->found, wanted);
+		hellos_free(h);
+	}
+	buf_done(bytes);
+}
+
+#define ADD(b, s) buf_append(b, s, sizeof(s) - 1)
+
+static void test_hellos_that_are_alike(void **state UNUSED)
+{
+	static const char *const extras[] = { "", "r", "e", "h", "er" };
+	struct buf b = BUF_INIT(65536);
+
+	put_hello(&b, "a.test", "");
+	expect_hellos(&b, HELLOS_NONE);
+	for (size_t i = 0; i < ARRAY_LEN(extras); i++) {
+		put_hello(&b, "a.test", extras[i]);
+		ADD(&b, DUMMY_CIPHER);
+		put_hello(&b, "A.TEST", extras[i]);
+		expect_hellos(&b, HELLOS_NONE);
+	}
+	put_hello(&b, NULL, "");
+	put_hello(&b, NULL, "");
+	ADD(&b, DUMMY_CIPHER DATA);
+	expect_hellos(&b, HELLOS_OVER);
+}
+
+static void test_hellos_that_differ(void **state UNUSED)
+{
+	static const struct {
+		const char *first, *extras, *between, *second, *more;
+		size_t n_between;
+	} cases[] = {
+#define CASE(f, e, b, s, m) { f, e, b, s, m, sizeof(b) - 1 }
+		CASE("a.test", "", "", "b.test", ""),
+		CASE("a.test", "r", DUMMY_CIPHER, "b.test", "r"),
+		CASE("a.test", "", DUMMY_CIPHER WARNING DUMMY_CIPHER, "b.test", ""),
+		CASE("a.test", "", DUMMY_CIPHER, NULL, ""),
+		CASE(NULL, "", DUMMY_CIPHER, "b.test", ""),
+		CASE("a.test", "", "", "a.test", "h"), /* another may be inside */
+		CASE("a.test", "e", DATA DATA DUMMY_CIPHER DATA, "b.test", "r"),
+		CASE("a.test", "", KEY_EXCHANGE "\x16\3\3\0\4\x0f\0\0\0", "b.test", ""),
+		CASE("a.test", "", "\x16\3\3\0\0\x16\5\5\0\0", "b.test", ""), /* empty ones */
+		CASE("a.test", "", "\x63\0\0\0\2xy", "b.test", ""), /* of no known kind */
+#undef CASE
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct buf b = BUF_INIT(65536);
+
+		put_hello(&b, cases[i].first, cases[i].extras);
+		buf_append(&b, cases[i].between, cases[i].n_between);
+		put_hello(&b, cases[i].second, cases[i].more);
+		expect_hellos(&b, HELLOS_CHANGED);
+	}
+}
+
+static void test_hellos_are_cut_before_they_are_whole(void **state UNUSED)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(65536);
+	struct hellos h = HELLOS_INIT;
+
+	put_hello(&b, "a.test", "");
+	ADD(&b, DUMMY_CIPHER);
+	put_hello(&b, "b.test", "");
+	assert_int_equal(hellos_feed(&h, b.data, b.len - 1), HELLOS_NONE);
+	assert_int_equal(hellos_feed(&h, b.data + b.len - 1, 1), HELLOS_CHANGED);
+	assert_int_equal(h.result, SNI_NAME);
+	assert_string_equal(h.sni.host.name, "b.test");
+	buf_done(&h.message);
+}
+
+/* One too long for us to keep is not waited for to its end. */
+static void test_hellos_without_end(void **state UNUSED)
+{
+	struct buf b = BUF_INIT(65536);
+
+	put_hello(&b, "a.test", "");
+	ADD(&b, "\x16\3\3\x40\0\1\0\x3f\xff");
+	while (b.len < 13000)
+		buf_putc(&b, 3);
+	expect_hellos(&b, HELLOS_CHANGED);
+}
+
+/* Behind these no hello in the clear is possible, and an encrypted one must not be guessed at. */
+static void test_hellos_are_over(void **state UNUSED)
+{
+	struct buf b = BUF_INIT(65536);
+
+	put_hello(&b, "a.test", "");
+	ADD(&b, DATA);
+	expect_hellos(&b, HELLOS_OVER);
+	put_hello(&b, "a.test", "");
+	ADD(&b, DUMMY_CIPHER "\x16\3\3\0\x28\xa7"); /* encrypted: TLS 1.2, resumed */
+	expect_hellos(&b, HELLOS_OVER);
+	put_hello(&b, "a.test", "");
+	ADD(&b, KEY_EXCHANGE DUMMY_CIPHER "\x16\3\3\0\x28\0\0\0");
+	expect_hellos(&b, HELLOS_OVER);
+	put_hello(&b, "a.test", ""); /* by chance it begins as a hello does */
+	ADD(&b, KEY_EXCHANGE DUMMY_CIPHER "\x16\3\3\0\x18\1\x9c\3\3aaaaaaaaaaaaaaaaaaaa" DATA);
+	expect_hellos(&b, HELLOS_OVER);
+	put_hello(&b, "a.test", "e"); /* early data, and the second hello offers none any more */
+	ADD(&b, DATA DATA);
+	put_hello(&b, "a.test", "");
+	ADD(&b, DATA);
+	expect_hellos(&b, HELLOS_OVER);
+	put_hello(&b, "a.test", "e");
+	ADD(&b, DATA DUMMY_CIPHER DATA);
+	expect_hellos(&b, HELLOS_NONE);
 }
 
 /* --- DNS --- */
@@ -424,11 +587,21 @@ static void test_names_do_not_mix(void **state UNUSED)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_socks_greeting),   cmocka_unit_test(test_socks_requests),
-		cmocka_unit_test(test_sni_in_any_cut),   cmocka_unit_test(test_sni_odd_hellos),
-		cmocka_unit_test(test_sni_not_tls),      cmocka_unit_test(test_dns_names),
-		cmocka_unit_test(test_dns_headers),      cmocka_unit_test(test_dns_reverse),
-		cmocka_unit_test(test_dns_replies_fit),  cmocka_unit_test(test_names),
+		cmocka_unit_test(test_socks_greeting),
+		cmocka_unit_test(test_socks_requests),
+		cmocka_unit_test(test_sni_in_any_cut),
+		cmocka_unit_test(test_sni_odd_hellos),
+		cmocka_unit_test(test_sni_not_tls),
+		cmocka_unit_test(test_hellos_that_are_alike),
+		cmocka_unit_test(test_hellos_that_differ),
+		cmocka_unit_test(test_hellos_are_cut_before_they_are_whole),
+		cmocka_unit_test(test_hellos_without_end),
+		cmocka_unit_test(test_hellos_are_over),
+		cmocka_unit_test(test_dns_names),
+		cmocka_unit_test(test_dns_headers),
+		cmocka_unit_test(test_dns_reverse),
+		cmocka_unit_test(test_dns_replies_fit),
+		cmocka_unit_test(test_names),
 		cmocka_unit_test(test_names_do_not_mix),
 	};
 

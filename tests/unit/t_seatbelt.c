@@ -336,7 +336,6 @@ static void test_hold(void **state)
 		{ "limits: { memory: 1g }\n", "limits.memory" },
 		{ "backend: landlock\n", "no backend landlock" },
 		{ "require: [landlock]\n", "landlock is not enforced" },
-		{ "require: [nonsense]\n", "unknown property" },
 		{ "fallback: warn\nnetwork: { allowedDomains: [a.test] }\n", "ambit-proxy" },
 	};
 	struct fixture *f = *state;

@@ -788,7 +788,7 @@ static void test_hot_calls_are_short(void **state)
 						 CALL_fstat,  CALL_newfstatat,   CALL_munmap,
 						 CALL_statx,  CALL_ioctl,        CALL_epoll_pwait,
 						 CALL_sendto, CALL_clock_gettime };
-	static const uint64_t args[6] = { 0 };
+	static const uint64_t args[6] = { 0 }, terminal[6] = { 0, 0x5401 };
 
 	(void)state;
 	for (int arch = 0; arch < SECCOMP_ARCH_COUNT; arch++) {
@@ -799,7 +799,8 @@ static void test_hot_calls_are_short(void **state)
 			assert_int_equal(bpf_count_dead(p.code, p.count), 0);
 			for (size_t i = 0; i < ARRAY_LEN(hot); i++) {
 				int number = seccomp_call_number(p.arch, hot[i]);
-				struct bpf_result r = run(&p, (uint32_t)number, args);
+				struct bpf_result r = run(&p, (uint32_t)number,
+							  hot[i] == CALL_ioctl ? terminal : args);
 				bool watched = hot[i] == CALL_openat && all_options[o].watch;
 				bool tested = hot[i] == CALL_ioctl ||
 					      (hot[i] == CALL_openat && all_options[o].notify);

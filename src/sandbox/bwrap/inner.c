@@ -73,6 +73,7 @@ static const struct field fields[] = {
 	FLAG(limits.measured),
 	FLAG(limits.no_memfd),
 	FLAG(limits.first_victim),
+	FLAG(limits.last_look),
 	FLAG(limits.pinned),
 	BYTES(limits.processes),
 	BYTES(limits.file_size),

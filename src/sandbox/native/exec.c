@@ -163,7 +163,7 @@ static void exec_later(int errors, struct error *e)
 
 	if (native_take_command(errors, &argv, &env, e) == 0) {
 		close_doors();
-		(void)sandbox_exec(argv, env, e);
+		(void)sandbox_exec(argv[0], argv, env, e);
 	}
 }
 
@@ -190,7 +190,7 @@ _Noreturn void native_exec(const struct plan *plan, const struct sandbox_command
 	if (r == 0 && cmd->later)
 		exec_later(errors, &e);
 	else if (r == 0)
-		(void)sandbox_exec(cmd->argv, plan->env, &e);
+		(void)sandbox_exec(cmd->argv[0], cmd->argv, plan->env, &e);
 	(void)!send(errors, &e, sizeof(e), MSG_NOSIGNAL);
 	_exit(e.exit_code ? e.exit_code : 125);
 }

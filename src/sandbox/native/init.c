@@ -26,6 +26,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -34,6 +35,7 @@
 #include "sandbox/native/native.h"
 #include "sandbox/native/seccomp.h"
 
+#define LAST_PAUSE_NS 1000000
 #define LAST_LOOK_MS 2000
 
 #define WORDS_MAX (8 << 20) /* more than the kernel takes */
@@ -59,13 +61,15 @@ struct init_usage native_usage(const struct rusage *usage)
 struct init {
 	const struct plan *plan;
 	bool counted; /* RLIMIT_NPROC holds a limit of this sandbox's processes */
+	bool last_look; /* somebody looks at our group when the command has ended */
 	pid_t command;
 	int control, signals, keeper, lock;
 };
 
 /*
  * The last word. When nobody else is left, which only a pid namespace of our own can show, the
- * supervisor need not wait until the kernel has taken the namespaces apart.
+ * supervisor need not wait until the kernel has taken the namespaces apart. That should not happen
+ * on the processor on which it hears of this: so it is given a moment to go first.
  */
 static void tell_end(const struct init *in, int status, bool childless)
 {
@@ -77,6 +81,8 @@ static void tell_end(const struct init *in, int status, bool childless)
 	if (event.alone && getrusage(RUSAGE_CHILDREN, &usage) == 0)
 		event.usage = native_usage(&usage);
 	(void)!send(in->control, &event, sizeof(event), MSG_NOSIGNAL);
+	if (event.alone)
+		(void)nanosleep(&(struct timespec){ .tv_nsec = LAST_PAUSE_NS }, NULL);
 }
 
 /* True when there may be one process more. It is gone, but holds its place until it is reaped. */
@@ -137,12 +143,20 @@ static _Noreturn void leave(const struct init *in, int status)
 	_exit(status);
 }
 
-/* The keeper of a container looks at its groups once more, which go with us. */
-static void wait_for_keeper(const struct init *in)
+/* Groups of a container or a scope of systemd go with us: what they say must be read before. */
+static void wait_for_last_look(const struct init *in)
 {
-	struct pollfd gone = { .fd = in->control, .events = POLLIN };
+	struct pollfd word = { .fd = in->control, .events = POLLIN };
+	uint64_t now = sys_now_ms(), end = now + LAST_LOOK_MS;
+	struct init_order order = { .signal = SIGCONT };
+	ssize_t n = sizeof(order);
 
-	(void)poll(&gone, 1, LAST_LOOK_MS);
+	/* signals to the command may still be on their way: they are not the word */
+	for (; n == sizeof(order) && order.signal > 0 && order.signal != SIGKILL && now < end;
+	     now = sys_now_ms()) {
+		if (poll(&word, 1, (int)(end - now)) == 1)
+			n = recv(in->control, &order, sizeof(order), MSG_DONTWAIT);
+	}
 }
 
 static void obey(const struct init *in, const struct init_order *order)
@@ -180,8 +194,8 @@ static _Noreturn void serve(const struct init *in)
 		if (fds[1].revents) {
 			(void)!read(in->signals, &info, sizeof(info));
 			if (reap(in)) {
-				if (in->plan->contained)
-					wait_for_keeper(in);
+				if (in->plan->contained || in->last_look)
+					wait_for_last_look(in);
 				leave(in, 0);
 			}
 		}
@@ -240,6 +254,7 @@ int native_init(const struct plan *plan, const struct sandbox_command *cmd,
 {
 	struct init in = { .plan = plan,
 			   .counted = cmd->limits && cmd->limits->processes && !plan->bare,
+			   .last_look = cmd->limits && cmd->limits->last_look,
 			   .control = sockets->control,
 			   .keeper = sockets->keeper,
 			   .lock = sockets->lock };

@@ -74,13 +74,11 @@ int native_landlock(const struct plan *plan, struct error *e)
 				 strerror(-ruleset));
 	for (size_t i = 0; i < plan->n_writable && r == 0; i++)
 		r = allow_below(ruleset, plan->writable[i], rules.handled_fs, e);
-	/* guarded: names may go, but only the broker makes or changes them */
+	/* guarded: files may go; all else is done by the broker, who knows which directories went */
 	for (size_t i = 0; i < plan->n_guarded && r == 0; i++)
-		r = allow_below(ruleset, plan->guarded[i],
-				SYS_LANDLOCK_REMOVE_FILE | SYS_LANDLOCK_REMOVE_DIR, e);
+		r = allow_below(ruleset, plan->guarded[i], SYS_LANDLOCK_REMOVE_FILE, e);
 	for (size_t i = 0; i < plan->n_relayed && r == 0; i++)
-		r = allow_below(ruleset, plan->relayed[i],
-				SYS_LANDLOCK_REMOVE_FILE | SYS_LANDLOCK_REMOVE_DIR, e);
+		r = allow_below(ruleset, plan->relayed[i], SYS_LANDLOCK_REMOVE_FILE, e);
 	if (r == 0) {
 		r = sys_landlock_restrict(ruleset);
 		if (r < 0)

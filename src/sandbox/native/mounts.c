@@ -60,7 +60,7 @@ static int fail(struct executor *x, int r, const char *what, const char *path)
 	return error_set(x->e, -r, "%s %s: %s", what, path, strerror(-r));
 }
 
-static int open_exact(const char *path)
+int native_open_exact(const char *path)
 {
 	return sys_openat2(AT_FDCWD, path, O_PATH | O_CLOEXEC | O_NOFOLLOW, 0,
 			   SYS_RESOLVE_NO_SYMLINKS | SYS_RESOLVE_NO_MAGICLINKS);
@@ -69,7 +69,7 @@ static int open_exact(const char *path)
 /* Clone the tree at m->path; refuses another object than the plan saw. */
 static int grab(struct executor *x, const struct mount_step *m)
 {
-	_cleanup_fd_ int fd = open_exact(m->path);
+	_cleanup_fd_ int fd = native_open_exact(m->path);
 	struct stat st;
 	int tree;
 
@@ -86,7 +86,7 @@ static int grab(struct executor *x, const struct mount_step *m)
 
 static int attach(struct executor *x, int tree, const char *path)
 {
-	_cleanup_fd_ int at = open_exact(path);
+	_cleanup_fd_ int at = native_open_exact(path);
 	int r = at < 0 ? at : sys_move_mount(tree, at);
 
 	return r < 0 ? fail(x, r, "cannot mount on", path) : 0;
@@ -94,7 +94,8 @@ static int attach(struct executor *x, int tree, const char *path)
 
 static int set_attributes(struct executor *x, int tree, uint64_t set, const char *path)
 {
-	int r = sys_mount_setattr(tree, "", AT_EMPTY_PATH | SYS_AT_RECURSIVE, set, 0, 0);
+	/* private: what is mounted there later, outside, would come in as it is */
+	int r = sys_mount_setattr(tree, "", AT_EMPTY_PATH | SYS_AT_RECURSIVE, set, 0, MS_PRIVATE);
 
 	return r < 0 ? fail(x, r, "cannot restrict", path) : 0;
 }

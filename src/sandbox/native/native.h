@@ -93,6 +93,14 @@ struct init_usage native_usage(const struct rusage *usage);
 
 /* Inside the child; all return -errno with the error set. */
 int native_mounts(const struct plan *plan, struct error *e) NODISCARD;
+/* A descriptor (O_PATH) of exactly this path, no link in it. */
+int native_open_exact(const char *path);
+/*
+ * Outside: enters the namespaces and hides there what is at these paths of the host and can be seen
+ * inside; ret_hidden says which that were. For a process that does nothing else.
+ */
+int native_mask(int user_ns, int mount_ns, const char *const *paths, size_t n, bool *ret_hidden,
+		struct error *e) NODISCARD;
 /* Files of /proc that are nobody's business inside, one by one; NULL after the last. */
 const char *native_proc_secret(const struct plan *plan, size_t i);
 /* Limits: before the mounts; and after them, before privileges are dropped. NULL = none. */

@@ -264,6 +264,21 @@ static void explain_names(struct arena *a, const struct plan_facts *facts, int e
 			     : "the kernel cannot send system calls to a broker (before Linux 5.5)";
 }
 
+/* Why a property is missing, where no refusal of namespaces explains it. */
+static void explain(struct arena *a, const struct plan_facts *facts, const struct row *r, int err,
+		    struct property *p)
+{
+	p->missing = r->step == NATIVE_STEP_MOUNT && err == ENOSYS
+			     ? "the kernel cannot make a tree read-only as a whole "
+			       "(mount_setattr(2), since Linux 5.12)"
+		     : r->missing ? r->missing
+				  : arena_strdup(a, strerror(err));
+	/* no parameter brings a Landlock that was not built in */
+	p->remedy = r->abi && !facts->landlock_off ? NULL : r->remedy;
+	if (strcmp(r->name, "names") == 0)
+		explain_names(a, facts, err, p);
+}
+
 /* By which of the ways, best first; the kernel need not have all of it. */
 static const char *egress_means(struct arena *a, int capture)
 {
@@ -303,10 +318,7 @@ void native_judge(struct arena *a, const struct plan_facts *facts, const int *re
 			p->missing = cause;
 			p->remedy = remedy;
 		} else {
-			p->missing = r->missing ? r->missing : arena_strdup(a, strerror(err));
-			p->remedy = r->remedy;
-			if (strcmp(r->name, "names") == 0)
-				explain_names(a, facts, err, p);
+			explain(a, facts, r, err, p);
 		}
 	}
 }

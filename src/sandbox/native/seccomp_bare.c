@@ -27,16 +27,6 @@
 #define UPPER_PROTOCOL 31 /* TCP_ULP */
 #define BIND_TO_IFINDEX 62 /* SO_BINDTOIFINDEX */
 
-/* The letter of a request: 'T' is the terminal's (FIONREAD and FIONBIO have it too). */
-#define IOCTL_LETTER 0xff00
-#define LETTER_TERMINAL 0x5400
-#define LETTER_SOCKET 0x8900
-#define CLONE_FILE 0x40049409 /* FICLONE, FICLONERANGE: between open files */
-#define CLONE_RANGE 0x4020940d
-#define GET_FLAGS 0x80086601 /* FS_IOC_GETFLAGS */
-#define GET_ATTRIBUTES 0x801c581f /* FS_IOC_FSGETXATTR */
-#define GET_EXTENTS 0xc020660b /* FS_IOC_FIEMAP */
-
 /* clang-format off */
 static const struct seccomp_rule files[] = {
 #define IN GROUP_PATHS
@@ -54,11 +44,7 @@ static const struct seccomp_rule files[] = {
 	DENY(ioctl, EPERM, INT_IS(1, TIOCSETD)),
 #undef IN
 #define IN GROUP_IO
-	ALLOW(ioctl, INT_MASKED_IS(1, IOCTL_LETTER, LETTER_TERMINAL)),
-	ALLOW(ioctl, INT_MASKED_IS(1, IOCTL_LETTER, LETTER_SOCKET)),
-	ALLOW(ioctl, INT_IS(1, CLONE_FILE)), ALLOW(ioctl, INT_IS(1, CLONE_RANGE)),
-	ALLOW(ioctl, INT_IS(1, GET_FLAGS)), ALLOW(ioctl, INT_IS(1, GET_ATTRIBUTES)),
-	ALLOW(ioctl, INT_IS(1, GET_EXTENTS)),
+	PLAIN_IOCTLS,
 #undef IN
 #define IN GROUP_ATTRIBUTES
 	DENY(ioctl, ENOTTY),

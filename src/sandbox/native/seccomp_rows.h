@@ -60,3 +60,29 @@
 #define INET(name, ...) ROW(name, SECCOMP_BROKERED, __VA_ARGS__)
 #define WATCH(name, ...) ROW(name, SECCOMP_WATCH, __VA_ARGS__)
 #define DENY(name, err, ...) ROW(name, SECCOMP_RET_ERRNO | (err), __VA_ARGS__)
+
+/* ioctl(2), by the letter of a request: 'T' is the terminal's (FIONREAD and FIONBIO have it too). */
+#define IOCTL_LETTER 0xff00
+#define LETTER_TERMINAL 0x5400
+#define LETTER_SOCKET 0x8900
+#define LETTER_BTRFS 0x9400
+#define LETTER_BCACHEFS 0xbc00
+#define LETTER_EXT4 0x6600 /* FS_IOC_SETFLAGS, of all file systems */
+#define LETTER_XFS 0x5800 /* FS_IOC_FSSETXATTR, of all file systems */
+#define LETTER_F2FS 0xf500
+/* Of the file systems' those that only read, or copy between open files. */
+#define CLONE_FILE 0x40049409 /* FICLONE, FICLONERANGE, FIDEDUPERANGE */
+#define CLONE_RANGE 0x4020940d
+#define DEDUPE_RANGE 0xc0189436
+#define GET_FLAGS 0x80086601 /* FS_IOC_GETFLAGS */
+#define GET_ATTRIBUTES 0x801c581f /* FS_IOC_FSGETXATTR */
+#define GET_EXTENTS 0xc020660b /* FS_IOC_FIEMAP */
+
+/* clang-format off */
+#define PLAIN_IOCTLS                                                                               \
+	ALLOW(ioctl, INT_MASKED_IS(1, IOCTL_LETTER, LETTER_TERMINAL)),                             \
+	ALLOW(ioctl, INT_MASKED_IS(1, IOCTL_LETTER, LETTER_SOCKET)),                               \
+	ALLOW(ioctl, INT_IS(1, CLONE_FILE)), ALLOW(ioctl, INT_IS(1, CLONE_RANGE)),                 \
+	ALLOW(ioctl, INT_IS(1, DEDUPE_RANGE)), ALLOW(ioctl, INT_IS(1, GET_FLAGS)),                 \
+	ALLOW(ioctl, INT_IS(1, GET_ATTRIBUTES)), ALLOW(ioctl, INT_IS(1, GET_EXTENTS))
+/* clang-format on */

@@ -72,6 +72,21 @@ static const struct seccomp_rule rules[] = {
 	DENY(ioctl, EPERM, INT_IS(1, TIOCLINUX)),
 	DENY(ioctl, EPERM, INT_IS(1, TIOCSETD)),
 #undef IN
+	/*
+	 * File systems have commands of their own by which names are made (subvolumes, snapshots)
+	 * and attributes changed, for which a descriptor to read is enough, and which neither mounts
+	 * nor Landlock are asked about.
+	 */
+#define IN GROUP_IO
+	PLAIN_IOCTLS,
+#undef IN
+#define IN GROUP_ATTRIBUTES
+	DENY(ioctl, ENOTTY, INT_MASKED_IS(1, IOCTL_LETTER, LETTER_BTRFS)),
+	DENY(ioctl, ENOTTY, INT_MASKED_IS(1, IOCTL_LETTER, LETTER_BCACHEFS)),
+	DENY(ioctl, ENOTTY, INT_MASKED_IS(1, IOCTL_LETTER, LETTER_EXT4)),
+	DENY(ioctl, ENOTTY, INT_MASKED_IS(1, IOCTL_LETTER, LETTER_XFS)),
+	DENY(ioctl, ENOTTY, INT_MASKED_IS(1, IOCTL_LETTER, LETTER_F2FS)),
+#undef IN
 #define IN GROUP_IO
 	ALLOW(ioctl),
 #undef IN

@@ -23,7 +23,7 @@ _Noreturn void seatbelt_enter(char *const *words, char *const *env)
 	    fcntl((int)fd, F_SETFD, FD_CLOEXEC) < 0 || fd_write_all((int)fd, &e, sizeof(e)) < 0)
 		_exit(SEATBELT_FAILED);
 	e = (struct error){ 0 };
-	(void)sandbox_exec(words + 1, env, &e);
+	(void)sandbox_exec(words[1], words + 1, env, &e);
 	(void)!write((int)fd, &e, sizeof(e));
 	_exit(e.exit_code);
 }

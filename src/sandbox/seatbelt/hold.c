@@ -54,15 +54,12 @@ static int check_required(const struct policy *p, struct error *e)
 
 		for (size_t k = 0; k < ARRAY_LEN(rows) && !found; k++)
 			found = strcmp(rows[k].name, name) == 0 ? &rows[k] : NULL;
-		if (!found)
-			return error_set(e, EINVAL,
-					 "require: unknown property %s (ambit check lists them)",
-					 name);
-		if (!found->enforced)
+		if (!found || !found->enforced)
 			return error_set(e, ENOTSUP,
 					 "require: %s is not enforced here by the seatbelt "
 					 "backend: %s",
-					 name, found->missing);
+					 name,
+					 found ? found->missing : "it has nothing of the kind");
 	}
 	return 0;
 }

@@ -109,6 +109,7 @@ int call_plead(const struct call *c, struct place *p, enum violation_kind kind,
 			answer = question(c, p, path, &v);
 	}
 	if (answer == VIOLATION_ALLOW_ONCE || answer == VIOLATION_ALLOW_RUN) {
+		call_note_made(c, p);
 		why->allowed = true;
 		why->way = GUARD_PLAIN;
 		return 0;

@@ -147,7 +147,7 @@ static int call_bind(struct call *c)
 	return call_bind_at(c, &p, sock);
 }
 
-static int call_remove(struct call *c, int dirfd, uint64_t address, int flags)
+static int call_remove(struct call *c, int dirfd, uint64_t address)
 {
 	_cleanup_place_ struct place p = PLACE_INIT;
 	char path[PATH_MAX], whole[PLACE_TEXT_MAX], name[NAME_MAX + 2];
@@ -162,7 +162,7 @@ static int call_remove(struct call *c, int dirfd, uint64_t address, int flags)
 		return -EACCES;
 	}
 	(void)snprintf(name, sizeof(name), "%s%s", p.name, p.slash ? "/" : "");
-	return unlinkat(p.parent, name, flags & AT_REMOVEDIR) < 0 ? -errno : 0;
+	return unlinkat(p.parent, name, 0) < 0 ? -errno : 0;
 }
 
 int bare_answer(struct call *c)
@@ -172,12 +172,10 @@ int bare_answer(struct call *c)
 	switch (c->n->data.nr) {
 #ifdef SYS_unlink
 	case SYS_unlink:
-		return call_remove(c, AT_FDCWD, a[0], 0);
-	case SYS_rmdir:
-		return call_remove(c, AT_FDCWD, a[0], AT_REMOVEDIR);
+		return call_remove(c, AT_FDCWD, a[0]);
 #endif
 	case SYS_unlinkat:
-		return call_remove(c, (int)a[0], a[1], (int)a[2]);
+		return a[2] & AT_REMOVEDIR ? ANSWER_OTHER : call_remove(c, (int)a[0], a[1]);
 	case SYS_bind:
 		return call_bind(c);
 	case SYS_listen:

@@ -117,12 +117,13 @@ void call_set_source(struct violation *v, const char *key, const struct policy *
 
 void call_explain(enum violation_kind kind, const struct guard_answer *why, struct violation *ret)
 {
+	const struct protected_name *name =
+		why->protected || why->rule ? why->protected : why->git_name;
 	struct violation v = { .kind = (int32_t)kind };
 
-	if (why->protected) {
-		(void)snprintf(v.rule, sizeof(v.rule), "protected name %s",
-			       why->protected->pattern);
-		set_source(&v, &why->protected->origin);
+	if (name) {
+		(void)snprintf(v.rule, sizeof(v.rule), "protected name %s", name->pattern);
+		set_source(&v, &name->origin);
 	} else if (why->rule) {
 		(void)snprintf(v.rule, sizeof(v.rule), "filesystem.denyWrite");
 		set_source(&v, &why->rule->origin);
@@ -153,8 +154,14 @@ void call_report_outside(const struct call *c, enum violation_kind kind, const s
 			return;
 	}
 	policy_decide_path(c->b->policy, ACCESS_WRITE, path, &d);
-	if (d.verdict == VERDICT_ALLOW)
-		return;
+	if (d.verdict == VERDICT_ALLOW) {
+		const struct held_path *held = plan_held_over(plan, path);
+
+		if (!held)
+			return;
+		d.protected = held->name;
+		d.reason = plan_held_reason(held);
+	}
 	v = (struct violation){ .kind = (int32_t)kind };
 	if (d.protected) {
 		call_explain(kind,
@@ -337,7 +344,7 @@ static void fill(struct broker *b, const struct broker_setup *s, struct arena *a
 	*b = (struct broker){
 		.policy = s->policy,
 		.plan = s->plan,
-		.guard = guard_new(a, s->policy),
+		.guard = guard_new(a, s->policy, s->plan),
 		.initial_umask = mask,
 		.own_umask = mask,
 		.listener = s->listener,
@@ -351,12 +358,15 @@ static void fill(struct broker *b, const struct broker_setup *s, struct arena *a
 		.lock = s->lock,
 		.recent.parent = -1,
 	};
+	b->a = a;
 	b->inquiries = inquiries_new(b);
 	b->scratch = arena_new();
 	b->proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	tasks_start(&b->tasks);
 	b->later = arena_array(a, LATER_MAX, sizeof(*b->later));
 	b->before = arena_array(a, BEFORE_MAX, sizeof(*b->before));
+	b->made = arena_array(a, MADE_MAX, sizeof(*b->made));
+	b->taken = arena_array(a, s->plan->n_fresh + 1, sizeof(*b->taken));
 	b->bulk = arena_alloc(a, (s->plan->n_bulk + 1) * sizeof(*b->bulk));
 	(void)setsockopt(b->reports, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
 }

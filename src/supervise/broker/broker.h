@@ -44,6 +44,7 @@ struct broker_setup {
 enum violation_kind {
 	VIOLATION_WRITE,
 	VIOLATION_CREATE,
+	VIOLATION_MAKE_DIRECTORY,
 	VIOLATION_RENAME,
 	VIOLATION_DELETE,
 	VIOLATION_MODE, /* chmod, chown, times, attributes */
@@ -57,6 +58,7 @@ enum violation_kind {
 	VIOLATION_REMOVED, /* a protected name was removed */
 	VIOLATION_ASK, /* may it be written to? The call waits for a struct violation_reply */
 	VIOLATION_USED, /* a write outside the working directory was let happen */
+	VIOLATION_MADE, /* the same, of a name that was not there */
 	VIOLATION_WANTED_UNIX, /* a socket that is not seen inside */
 	VIOLATION_WANTED_PORT, /* of the loopback, where nobody inside listens; path is the number */
 	VIOLATION_KIND_MAX_,

@@ -26,6 +26,7 @@
 #include "base/sys.h"
 #include "policy/match_name.h"
 #include "supervise/broker/connect.h"
+#include "supervise/broker/gitfiles.h"
 
 #ifndef RENAME_EXCHANGE
 #define RENAME_EXCHANGE 2
@@ -69,13 +70,15 @@ bool place_is_special(const struct place *p)
 {
 	static const char *const names[] = { "config",    "config.worktree", "hooks",
 					     "commondir", "objects",         "refs",
-					     "HEAD" };
+					     "HEAD",      "remotes",         "branches" };
+	const char *last = strrchr(p->path, '/');
 
 	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
 		if (name_is(p->name, names[i]))
 			return true;
 	}
-	return name_pattern_covers("hooks", p->path, 0) >= 0;
+	return (last && (name_is(last + 1, "remotes") || name_is(last + 1, "branches"))) ||
+	       name_pattern_covers("hooks", p->path, 0) >= 0;
 }
 
 int call_judge(const struct call *c, const struct place *p, enum guard_op op, bool directory,
@@ -177,30 +180,57 @@ static int prepare(struct call *c, int dirfd, uint64_t address, struct place *p,
 	return place_is_special(p) ? call_alone(c, p) : 0;
 }
 
+/*
+ * A writable directory that was made for this run, because only what is there can be mounted: for
+ * the command it was not there, so its own first mkdir succeeds.
+ */
+static bool take_fresh(const struct call *c, const struct place *p, mode_t mode)
+{
+	const struct plan *plan = c->b->plan;
+	_cleanup_fd_ int dir = -1;
+	char path[PLACE_TEXT_MAX] _unfilled_;
+	struct stat st;
+	size_t i = 0;
+
+	if (!plan->n_fresh || p->parent < 0)
+		return false;
+	place_text(p, path);
+	while (i < plan->n_fresh && strcmp(plan->fresh[i], path) != 0)
+		i++;
+	if (i == plan->n_fresh || c->b->taken[i])
+		return false;
+	dir = openat(p->parent, p->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (dir < 0 || fstat(dir, &st) < 0)
+		return false;
+	c->b->taken[i] = true;
+	/* where only something below it is writable, it stays as it is */
+	(void)fchmod(dir, (st.st_mode & S_ISGID) | (mode & 01777 & ~call_umask(c)));
+	return true;
+}
+
 static int do_mkdir(struct call *c, int dirfd, uint64_t address, mode_t mode)
 {
 	_cleanup_place_ struct place p = PLACE_INIT;
 	struct guard_answer why;
-	char path[PLACE_TEXT_MAX];
-	int r = prepare(c, dirfd, address, &p, VIOLATION_CREATE);
+	int r = prepare(c, dirfd, address, &p, VIOLATION_MAKE_DIRECTORY);
 
 	if (r < 0)
-		return r;
-	r = call_judge(c, &p, GUARD_MAKE_DIR, true, VIOLATION_CREATE, &why);
+		return r == ANSWER_CONTINUE && take_fresh(c, &p, mode) ? 0 : r;
+	r = call_judge(c, &p, GUARD_MAKE_DIR, true, VIOLATION_MAKE_DIRECTORY, &why);
 	if ((r < 0 || why.way != GUARD_PLAIN) && exists(&p))
 		return -EEXIST;
 	if (r == 0 && why.way == GUARD_BIRTH)
 		r = replace_config(c, &p, &why);
 	if (r == -EACCES)
-		r = call_plead(c, &p, VIOLATION_CREATE, &why);
+		r = call_plead(c, &p, VIOLATION_MAKE_DIRECTORY, &why);
 	if (r < 0)
 		return r;
 	call_adopt_umask(c);
-	if (mkdirat(p.parent, p.name, mode) < 0)
-		return -errno;
-	place_text(&p, path);
-	if (!guard_was_there(c->b->guard, path))
-		guard_note_directory(c->b->guard, p.parent, p.name);
+	if (mkdirat(p.parent, p.name, mode) < 0) {
+		r = -errno;
+		return r == -EEXIST && take_fresh(c, &p, mode) ? 0 : r;
+	}
+	guard_note_directory(c->b->guard, p.parent, p.name);
 	return 0;
 }
 
@@ -229,6 +259,36 @@ static int do_mknod(struct call *c, int dirfd, uint64_t address, mode_t mode, ui
 	return 0;
 }
 
+static bool is_guarded(const struct place *p)
+{
+	return p->root && !p->relayed;
+}
+
+/*
+ * Git opens many of its files for writing as they are (COMMIT_EDITMSG, logs, the gitdir of
+ * worktrees): outside it would do so through a link, with text that was chosen in here. And in the
+ * place of a directory a link could lead to one that is new.
+ */
+static int refuse_link(const struct call *c, const struct place *p, enum violation_kind kind)
+{
+	struct guard_answer why = { .reason = "git outside would write to what the link leads to" };
+	char path[PLACE_TEXT_MAX];
+
+	if (!is_guarded(p))
+		return 0;
+	place_text(p, path);
+	if (guard_surely_was_there(c->b->guard, path) || call_is_old_directory(c, p))
+		why.reason = "a directory was here before this run, and a link leads elsewhere";
+	else if (modules_need_place(c, p))
+		why.reason = "a submodule's files belong here: git outside would write to what the "
+			     "link leads to";
+	else if (!guard_checks_links(c->b->guard) ||
+		 !guard_in_git_dir(p->parent, p->path, p->root, true))
+		return 0;
+	call_refuse(c, p, kind, &why);
+	return -EACCES;
+}
+
 static int do_symlink(struct call *c, uint64_t target, int dirfd, uint64_t address)
 {
 	_cleanup_place_ struct place p = PLACE_INIT;
@@ -239,14 +299,23 @@ static int do_symlink(struct call *c, uint64_t target, int dirfd, uint64_t addre
 	if (call_read_path(c, target, text) < 0)
 		return ANSWER_CONTINUE;
 	r = prepare(c, dirfd, address, &p, VIOLATION_CREATE);
+	/* nobody else renames what is no link yet meanwhile */
+	if (r == 0)
+		r = call_alone(c, &p);
 	if (r < 0)
 		return r;
 	if (p.slash)
 		return ANSWER_CONTINUE;
 	r = call_ask(c, &p, GUARD_MAKE_OTHER, true, VIOLATION_CREATE, &why);
+	/* with this one `git init` finds out whether there are links; it leads nowhere */
+	if (r == 0 && strcmp(text, "testing") != 0)
+		r = refuse_link(c, &p, VIOLATION_CREATE);
 	if (r < 0)
 		return r;
-	return symlinkat(text, p.parent, p.name) < 0 ? -errno : 0;
+	if (symlinkat(text, p.parent, p.name) < 0)
+		return -errno;
+	call_note_later(c, &p, &why);
+	return 0;
 }
 
 int call_bind_at(struct call *c, const struct place *p, int sock)
@@ -329,10 +398,15 @@ static int link_open_file(struct call *c, int number, int dirfd, uint64_t addres
 	}
 	if (r == 0)
 		r = call_ask(c, &to, GUARD_MAKE_OTHER, S_ISLNK(st.st_mode), VIOLATION_CREATE, &why);
+	if (r == 0 && S_ISLNK(st.st_mode))
+		r = refuse_link(c, &to, VIOLATION_CREATE);
 	if (r < 0)
 		return r;
 	(void)snprintf(link, sizeof(link), "self/fd/%d", file);
-	return linkat(c->b->proc, link, to.parent, to.name, AT_SYMLINK_FOLLOW) < 0 ? -errno : 0;
+	if (linkat(c->b->proc, link, to.parent, to.name, AT_SYMLINK_FOLLOW) < 0)
+		return -errno;
+	call_note_later(c, &to, &why);
+	return 0;
 }
 
 /* What mounts would do to a rename or link, where there are none: 0 or -errno. */
@@ -358,18 +432,25 @@ static int link_guarded(struct call *c, struct place *from, struct place *to)
 
 	if (from->slash || to->slash)
 		return ANSWER_CONTINUE;
-	if ((place_is_special(from) || place_is_special(to)) && !call_both_alone(c, from, to))
+	if ((place_is_special(from) || place_is_special(to) || may_hold_names(from)) &&
+	    !call_both_alone(c, from, to))
 		return ANSWER_CONTINUE;
 	/* a second name for a protected file would be a way to write to it */
 	if (from->root)
 		r = call_ask(c, from, GUARD_WRITE, false, VIOLATION_WRITE, &why);
 	if (r == 0 && to->root)
 		r = call_ask(c, to, GUARD_MAKE_OTHER, may_hold_names(from), VIOLATION_CREATE, &why);
+	if (r == 0 && may_hold_names(from))
+		r = refuse_link(c, to, VIOLATION_CREATE);
 	if (r == 0)
 		r = check_mounts(c, from, to, false);
 	if (r < 0)
 		return r;
-	return linkat(from->parent, from->name, to->parent, to->name, 0) < 0 ? -errno : 0;
+	if (linkat(from->parent, from->name, to->parent, to->name, 0) < 0)
+		return -errno;
+	if (to->root)
+		call_note_later(c, to, &why);
+	return 0;
 }
 
 static int do_link(struct call *c, int fromfd, uint64_t from_at, int tofd, uint64_t to_at,
@@ -413,11 +494,6 @@ static void with_slash(const struct place *p, char *ret)
 	ret[n + p->slash] = '\0';
 }
 
-static bool is_guarded(const struct place *p)
-{
-	return p->root && !p->relayed;
-}
-
 /* Ask both ends; 0, or the answer. `directory`: from may hold names. */
 static int ask_rename(const struct call *c, const struct place *from, const struct place *to,
 		      bool directory, unsigned flags, struct guard_answer *ret)
@@ -455,13 +531,83 @@ static bool becomes_git_dir(const struct place *from, const struct place *to, un
 	return guard_may_be_git_dir(other, from->name);
 }
 
+/*
+ * Is it a link that gets into a git directory, or a directory that may hold some: 0, or -errno.
+ * One from a git directory holds none, nor one that is such a directory itself.
+ */
+static int check_links(const struct call *c, const struct place *from, const struct place *to)
+{
+	_cleanup_fd_ int source = place_open(from);
+	struct stat st;
+
+	if (source < 0)
+		return 0; /* not there: the kernel says so */
+	if (fstat(source, &st) < 0 || S_ISLNK(st.st_mode))
+		return refuse_link(c, to, VIOLATION_RENAME);
+	if (!S_ISDIR(st.st_mode) || !is_guarded(to) || !guard_checks_links(c->b->guard) ||
+	    !guard_in_git_dir(to->parent, to->path, to->root, true) ||
+	    guard_in_git_dir(from->parent, from->path, from->root, false) ||
+	    guard_may_be_git_dir(source, ".git"))
+		return 0;
+	return -EXDEV; /* let it be copied, name by name */
+}
+
+/*
+ * May the directory `from` come to lie at `to`, where one was before this run? Not with names that
+ * were only allowed because it is new: -EXDEV, so that it is copied, and judged name by name.
+ */
+static int check_arrival(const struct call *c, const struct place *from, const struct place *to)
+{
+	char path[PLACE_TEXT_MAX] _unfilled_;
+	struct stat st;
+	bool old;
+
+	if (!is_guarded(to) || fstatat(from->parent, from->name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+	    !S_ISDIR(st.st_mode))
+		return 0;
+	place_text(to, path);
+	old = call_is_old_directory(c, to);
+	if (!old && !guard_was_there(c->b->guard, path))
+		return 0;
+	return guard_is_tainted(c->b->guard, from->parent, from->name, path, to->root, old) ? -EXDEV
+											    : 0;
+}
+
+/* What comes to lie where: 0, or -errno. */
+static int check_moves(const struct call *c, const struct place *from, const struct place *to,
+		       bool directory, unsigned flags)
+{
+	static const struct guard_answer half = {
+		.reason = "it would become the .git of a directory unchecked"
+	};
+	int r = 0;
+
+	if (directory && !becomes_git_dir(from, to, flags)) {
+		call_refuse(c, to, VIOLATION_RENAME, &half);
+		return -EACCES;
+	}
+	if (directory)
+		r = check_links(c, from, to);
+	if (r == 0 && directory)
+		r = check_arrival(c, from, to);
+	if (r == 0 && directory)
+		r = modules_check_move(c, from, to);
+	if (r == 0 && (flags & RENAME_EXCHANGE))
+		r = modules_check_move(c, to, from);
+	if (r == 0 && (flags & RENAME_EXCHANGE))
+		r = check_links(c, to, from);
+	if (r == 0 && (flags & RENAME_EXCHANGE))
+		r = check_arrival(c, to, from);
+	return r < 0 ? r : check_mounts(c, from, to, true);
+}
+
 /* Both ends were resolved and at least one is guarded. */
 static int rename_guarded(struct call *c, struct place *from, struct place *to, unsigned flags)
 {
 	bool directory = may_hold_names(from);
 	struct guard_answer why = { 0 };
 	char old_name[NAME_MAX + 2] _unfilled_, new_name[NAME_MAX + 2] _unfilled_;
-	char path[PLACE_TEXT_MAX] _unfilled_;
+	bool moves_old, meets_old;
 	int r;
 
 	if (directory || (flags & RENAME_EXCHANGE) || place_is_special(from) ||
@@ -479,22 +625,14 @@ static int rename_guarded(struct call *c, struct place *from, struct place *to, 
 			call_refuse(c, to, VIOLATION_RENAME, &why);
 		return r;
 	}
-	if (directory && !becomes_git_dir(from, to, flags)) {
-		why = (struct guard_answer){ .reason = "it would become the .git of a directory "
-						       "unchecked" };
-		call_refuse(c, to, VIOLATION_RENAME, &why);
-		return -EACCES;
-	}
-	/* such a directory must not take the place of an old one; name by name it is judged */
-	place_text(to, path);
-	if (directory && guard_was_there(c->b->guard, path) && call_is_tainted(c, from))
-		return -EXDEV;
-	r = check_mounts(c, from, to, true);
+	r = check_moves(c, from, to, directory, flags);
 	if (r < 0)
 		return r;
 	call_note_before(c, to);
 	if (from->root && !directory)
 		call_note_removal(c, from);
+	moves_old = directory && is_guarded(from) && call_is_old_directory(c, from);
+	meets_old = is_guarded(to) && call_is_old_directory(c, to);
 	with_slash(from, old_name);
 	with_slash(to, new_name);
 	r = (int)syscall(SYS_renameat2, from->parent, old_name, to->parent, new_name, flags);
@@ -504,13 +642,49 @@ static int rename_guarded(struct call *c, struct place *from, struct place *to, 
 			call_report_outside(c, VIOLATION_RENAME, from);
 		return r;
 	}
-	if (to->root && !directory)
+	if (to->root && (!directory || why.new_territory))
 		call_note_later(c, to, &why);
-	if (from->root && directory && !call_is_new(c, to))
-		call_note_gone(c, from);
+	if (moves_old)
+		call_note_moved(c, from, to);
+	if (meets_old && (flags & RENAME_EXCHANGE))
+		call_note_moved(c, to, from);
+	else if (meets_old)
+		call_note_gone(c, to);
 	if (directory)
 		call_move_later(c, from, to);
 	return 0;
+}
+
+/* Which directories went is remembered: see guard_note_gone(). */
+static int do_rmdir(struct call *c, int dirfd, uint64_t address)
+{
+	_cleanup_place_ struct place p = PLACE_INIT;
+	char path[PLACE_TEXT_MAX] _unfilled_, name[NAME_MAX + 2] _unfilled_;
+	bool old;
+	int r;
+
+	if (call_read_path(c, address, path) < 0 || call_resolve(c, dirfd, path, 0, &p) < 0)
+		return ANSWER_CONTINUE;
+	if (!p.root) {
+		if (exists(&p))
+			call_report_outside(c, VIOLATION_DELETE, &p);
+		return ANSWER_CONTINUE;
+	}
+	place_text(&p, path);
+	if (c->b->plan->bare && bare_is_kept(c->b, path)) {
+		call_report_outside(c, VIOLATION_DELETE, &p);
+		return -EACCES;
+	}
+	old = is_guarded(&p) && call_is_old_directory(c, &p);
+	with_slash(&p, name);
+	r = unlinkat(p.parent, name, AT_REMOVEDIR) < 0 ? -errno : 0;
+	if (r == -EBUSY || r == -EROFS) /* a mount of ours */
+		call_report_outside(c, VIOLATION_DELETE, &p);
+	if (r == 0)
+		call_note_used(c, &p);
+	if (r == 0 && old)
+		call_note_gone(c, &p);
+	return r;
 }
 
 static int do_rename(struct call *c, int fromfd, uint64_t from_at, int tofd, uint64_t to_at,
@@ -554,6 +728,8 @@ static int answer(struct call *c)
 		return do_link(c, AT_FDCWD, a[0], AT_FDCWD, a[1], 0);
 	case SYS_rename:
 		return do_rename(c, AT_FDCWD, a[0], AT_FDCWD, a[1], 0);
+	case SYS_rmdir:
+		return do_rmdir(c, AT_FDCWD, a[0]);
 #endif
 #ifdef SYS_renameat
 	case SYS_renameat:
@@ -585,6 +761,11 @@ static int answer(struct call *c)
 	case SYS_umask:
 		call_note_umask(c, (mode_t)a[0]);
 		return ANSWER_CONTINUE;
+	case SYS_unlinkat:
+		if (a[2] & AT_REMOVEDIR)
+			return do_rmdir(c, (int)a[0], a[1]);
+		broker_watch(c);
+		return ANSWER_CONTINUE;
 	default:
 		broker_watch(c);
 		return ANSWER_CONTINUE;
@@ -592,22 +773,22 @@ static int answer(struct call *c)
 }
 
 /* Nothing is decided about these, or not by what a directory holds: no lock is needed. */
-static bool is_only_watched(int nr)
+static bool is_only_watched(const struct call *c)
 {
-	switch (nr) {
+	switch (c->n->data.nr) {
 #ifdef SYS_unlink
 	case SYS_unlink:
-	case SYS_rmdir:
 	case SYS_utime:
 	case SYS_utimes:
 #endif
-	case SYS_unlinkat:
 	case SYS_utimensat:
 	case SYS_connect:
 	case SYS_listen:
 	case SYS_umask:
 	case SYS_execve:
 		return true;
+	case SYS_unlinkat:
+		return !(c->args[2] & AT_REMOVEDIR);
 	default:
 		return false;
 	}
@@ -641,7 +822,7 @@ static bool may_cut(const struct call *c)
 
 int broker_answer(struct call *c)
 {
-	bool judges = !is_only_watched(c->n->data.nr) && !call_only_reads(c);
+	bool judges = !is_only_watched(c) && !call_only_reads(c);
 	int r = broker_change(c);
 
 	if (r != ANSWER_OTHER)

@@ -97,8 +97,7 @@ static void note_mount(struct broker *b, const struct statx *st)
 		own->id[own->n++] = st->stx_mnt_id;
 }
 
-/* Is the open file on a mount that is not the sandbox's own? */
-static bool is_foreign(struct broker *b, int file, const char *path)
+bool file_is_foreign(struct broker *b, int file, const char *path)
 {
 	const unsigned want = STATX_MNT_ID | STATX_MNT_ID_UNIQUE;
 	_cleanup_fd_ int here = sys_openat2(b->root, path, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0,
@@ -131,7 +130,7 @@ static int judge(const struct call *c, const struct subject *s)
 		return 0; /* a pipe, a socket; removed */
 	if (b->plan->bare)
 		r = bare_judge_change(b, path);
-	else if (is_foreign(b, s->file, path))
+	else if (file_is_foreign(b, s->file, path))
 		r = -EACCES;
 	if (r < 0 && place_of(b, path, &p))
 		call_report_outside(c, VIOLATION_MODE, &p);

@@ -142,7 +142,7 @@ static bool may_connect(const struct call *c, int target, const char *path)
 	const struct broker *b = c->b;
 
 	return b->policy->network.allow_all_unix_sockets || is_private(b->plan, path) ||
-	       is_named(b->policy, path) || guard_made_here(b->guard, target);
+	       is_named(b->policy, path) || guard_made_here(b->guard, target, "");
 }
 
 static int connect_file(const struct call *c, int *sock, const struct address *to)

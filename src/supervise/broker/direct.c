@@ -81,18 +81,31 @@ static bool changes_ways(const struct call *c)
 	}
 }
 
+/* Who learns is told of every write; a kernel that knows no truncation is deceived by paths. */
+static bool may_be_direct(const struct broker *b)
+{
+	return !b->learns && !b->plan->cut_unguarded && !b->plan->bare;
+}
+
 bool call_is_direct(const struct call *c)
 {
 	struct recent *last = &c->b->recent;
+	struct path_read *read = &c->b->read;
 	char path[PATH_MAX] _unfilled_, *name, first;
 	struct making m;
 
-	if (!last->direct)
-		return false;
 	if (changes_ways(c))
 		last->direct = false;
-	if (!last->direct || !read_call(c, &m) || call_read_path(c, m.address, path) < 0)
+	if (!may_be_direct(c->b) || !read_call(c, &m) ||
+	    call_read_path(c, m.address, read->text) < 0)
 		return false;
+	read->id = c->n->id; /* whoever reads it again gets this copy */
+	read->address = m.address;
+	if (strcmp(read->text, "/dev/null") == 0)
+		return true; /* of all that is ever opened for writing, the most common */
+	if (!last->direct)
+		return false;
+	memcpy(path, read->text, strlen(read->text) + 1);
 	name = strrchr(path, '/');
 	name = name ? name + 1 : path;
 	if (!*name || strcmp(name, ".") == 0 || strcmp(name, "..") == 0 ||
@@ -106,8 +119,7 @@ void call_note_direct(const struct call *c, const struct place *p)
 {
 	const struct plan *plan = c->b->plan;
 
-	/* who learns is told of every write; a kernel that knows no truncation is deceived by paths */
-	if (!p->lent || p->root || c->b->learns || plan->cut_unguarded || plan->bare)
+	if (!p->lent || p->root || !may_be_direct(c->b))
 		return;
 	for (size_t i = 0; i < plan->n_writable; i++)
 		c->b->recent.direct |= path_within(p->path, plan->writable[i]);

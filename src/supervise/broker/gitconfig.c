@@ -6,179 +6,15 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/gitconfig.h"
 #include "base/path.h"
 #include "base/text.h"
-
-struct entry {
-	const char *key; /* section[.subsection].name, section and name in lower case */
-	const char *value; /* NULL for a name without "=" */
-	bool used; /* matched by an entry of the other file */
-};
-
-struct entries {
-	struct entry *v;
-	size_t n;
-};
-
-struct parser {
-	struct arena *a;
-	const char *p;
-	const char *section; /* canonical, with the trailing dot; NULL before the first header */
-	struct entries *out;
-};
-
-static bool is_space(char c)
-{
-	return c == ' ' || c == '\t' || c == '\r';
-}
-
-static void skip_space(struct parser *ps)
-{
-	while (is_space(*ps->p))
-		ps->p++;
-}
-
-/* [section], [section "sub\"section"], [section.sub] */
-static int parse_header(struct parser *ps)
-{
-	_cleanup_buf_ struct buf b = BUF_INIT(GITCONFIG_KEY_MAX);
-
-	ps->p++;
-	while (ascii_alnum(*ps->p) || *ps->p == '-' || *ps->p == '.')
-		buf_putc(&b, ascii_lower(*ps->p++));
-	if (b.len == 0)
-		return -EINVAL;
-	if (is_space(*ps->p)) {
-		skip_space(ps);
-		if (*ps->p++ != '"')
-			return -EINVAL;
-		buf_putc(&b, '.');
-		while (*ps->p && *ps->p != '"' && *ps->p != '\n') {
-			if (*ps->p == '\\' && ps->p[1] && ps->p[1] != '\n')
-				ps->p++;
-			buf_putc(&b, *ps->p++);
-		}
-		if (*ps->p++ != '"')
-			return -EINVAL;
-	}
-	if (*ps->p++ != ']' || b.overflow)
-		return -EINVAL;
-	buf_putc(&b, '.');
-	ps->section = arena_strdup(ps->a, buf_str(&b));
-	return 0;
-}
-
-/* One escape; the result is irrelevant for the decision except that it is well formed. */
-static int parse_escape(struct parser *ps, struct buf *b)
-{
-	switch (*ps->p++) {
-	case '\r':
-		if (*ps->p != '\n')
-			return -EINVAL;
-		ps->p++;
-		return 0;
-	case '\n':
-		return 0;
-	case 't':
-		buf_putc(b, '\t');
-		return 0;
-	case 'b':
-		buf_putc(b, '\b');
-		return 0;
-	case 'n':
-		buf_putc(b, '\n');
-		return 0;
-	case '\\':
-	case '"':
-		buf_putc(b, ps->p[-1]);
-		return 0;
-	default:
-		return -EINVAL;
-	}
-}
-
-static int parse_value(struct parser *ps, const char **ret)
-{
-	_cleanup_buf_ struct buf b = BUF_INIT(GITCONFIG_MAX);
-	size_t keep = 0; /* length without trailing blanks */
-	bool quoted = false;
-
-	skip_space(ps);
-	for (;;) {
-		char c = *ps->p;
-
-		if (c == '\0' || c == '\n') {
-			if (quoted)
-				return -EINVAL;
-			break;
-		}
-		ps->p++;
-		if (!quoted && (c == '#' || c == ';')) {
-			ps->p += strcspn(ps->p, "\n");
-			break;
-		}
-		if (c == '"') {
-			quoted = !quoted;
-		} else if (c == '\\') {
-			if (parse_escape(ps, &b) < 0)
-				return -EINVAL;
-			keep = b.len;
-		} else {
-			buf_putc(&b, c);
-			if (quoted || !is_space(c))
-				keep = b.len;
-		}
-	}
-	*ret = arena_strndup(ps->a, buf_str(&b), keep);
-	return 0;
-}
-
-static int parse_entry(struct parser *ps)
-{
-	_cleanup_buf_ struct buf b = BUF_INIT(GITCONFIG_KEY_MAX);
-	struct entry *e;
-
-	if (!ps->section || !ascii_alpha(*ps->p))
-		return -EINVAL;
-	buf_puts(&b, ps->section);
-	while (ascii_alnum(*ps->p) || *ps->p == '-')
-		buf_putc(&b, ascii_lower(*ps->p++));
-	if (b.overflow)
-		return -EINVAL;
-	e = ARENA_PUSH(ps->a, ps->out->v, ps->out->n);
-	e->key = arena_strdup(ps->a, buf_str(&b));
-	skip_space(ps);
-	if (*ps->p == '=') {
-		ps->p++;
-		return parse_value(ps, &e->value);
-	}
-	if (*ps->p == '#' || *ps->p == ';')
-		ps->p += strcspn(ps->p, "\n");
-	return *ps->p == '\n' || *ps->p == '\0' ? 0 : -EINVAL;
-}
-
-static int parse(struct arena *a, const char *text, struct entries *ret)
-{
-	struct parser ps = { .a = a, .p = text, .out = ret };
-	int r = 0;
-
-	if (strncmp(text, "\xef\xbb\xbf", 3) == 0)
-		ps.p += 3;
-	while (r == 0 && *ps.p) {
-		if (is_space(*ps.p) || *ps.p == '\n')
-			ps.p++;
-		else if (*ps.p == '#' || *ps.p == ';')
-			ps.p += strcspn(ps.p, "\n");
-		else
-			r = *ps.p == '[' ? parse_header(&ps) : parse_entry(&ps);
-	}
-	return r;
-}
+#include "policy/match_name.h"
 
 enum check { CHECK_NONE, CHECK_URL, CHECK_WORKTREE, CHECK_MODULE };
 
 /* "*" as the middle part stands for any subsection. */
-static const struct {
+static const struct harmless {
 	const char *section, *names;
 	enum check check;
 } harmless[] = {
@@ -261,20 +97,54 @@ bool gitconfig_url_harmless(const char *url)
 	return false;
 }
 
+/* A component that no module may have: there it would not be found again (modules.c). */
+static bool is_hidden_in(const char *path)
+{
+	static const char *const parts[] = { "objects", "refs", "logs", "lfs" };
+
+	for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
+		if (name_pattern_covers(parts[i], path, 0) >= 0)
+			return true;
+	}
+	return false;
+}
+
 /*
- * Relative, and inside the writable directory: what submodules need. Not in a hidden
+ * <top>/.git/modules/<name>, also that of a worktree: .git/worktrees/<id>/modules/<name>. *ret_top
+ * is the length of <top>, in which the checkout lies; of a worktree it may be elsewhere: 0.
+ */
+static bool is_module(const char *git_dir, size_t *ret_top)
+{
+	const char *git = strstr(git_dir, "/.git/"), *rest = git ? git + strlen("/.git/") : NULL;
+
+	if (!git || is_hidden_in(git))
+		return false;
+	*ret_top = text_starts(rest, "modules/") ? (size_t)(git - git_dir) : 0;
+	if (*ret_top == 0 && text_starts(rest, "worktrees/"))
+		rest += strlen("worktrees/") + strcspn(rest + strlen("worktrees/"), "/") + 1;
+	else if (*ret_top == 0)
+		return false;
+	return text_starts(rest, "modules/");
+}
+
+/*
+ * For a submodule, relative, and inside the writable directory. Not in a hidden
  * directory: a checkout outside would write .vscode or .git there.
  */
 static bool worktree_harmless(struct arena *a, const char *value,
-			      const struct gitconfig_place *place)
+			      const struct gitconfig_place *place, char ret[PATH_MAX])
 {
 	const char *path;
+	size_t top;
 
-	if (!value || *value == '/' || *value == '~' || !place)
+	if (!value || *value == '/' || *value == '~' || !place || !is_module(place->git_dir, &top))
 		return false;
 	path = path_absolute(a, place->git_dir, value);
-	return path_within(path, place->root) && strcmp(path, place->root) != 0 &&
-	       !strstr(path + strlen(place->root), "/.");
+	if (top && !path_within(path, arena_strndup(a, place->git_dir, top)))
+		return false;
+	text_copy(ret, PATH_MAX, path);
+	return strlen(path) < PATH_MAX && path_within(path, place->root) &&
+	       strcmp(path, place->root) != 0 && !strstr(path + strlen(place->root), "/.");
 }
 
 /*
@@ -300,7 +170,7 @@ static bool module_path_harmless(const char *path, size_t len)
 	return true;
 }
 
-static bool module_harmless(const struct entry *e)
+static bool module_harmless(const struct gitconfig_entry *e)
 {
 	const char *name = strchr(e->key, '.') + 1;
 
@@ -308,42 +178,44 @@ static bool module_harmless(const struct entry *e)
 	       module_path_harmless(name, (size_t)(strrchr(e->key, '.') - name));
 }
 
-/* The name part is after the last dot, the section before the first; between: subsection. */
-static bool key_is(const char *key, const char *section, const char *names)
-{
-	const char *last = strrchr(key, '.'), *first = strchr(key, '.');
-	bool any = text_ends(section, ".*");
-	size_t n = strlen(section) - (any ? 2 : 0);
-	char word[GITCONFIG_KEY_MAX + 2];
-	size_t len = strlen(last + 1);
-
-	if ((size_t)(first - key) != n || strncmp(key, section, n) != 0 || any != (first != last))
-		return false;
-	if (len + 3 > sizeof(word))
-		return false;
-	word[0] = ' ';
-	memcpy(word + 1, last + 1, len);
-	word[len + 1] = ' ';
-	word[len + 2] = '\0';
-	return strstr(names, word) != NULL;
-}
-
-static const char *judge(struct arena *a, const struct entry *e,
-			 const struct gitconfig_place *place)
+static const struct harmless *find_row(const char *key)
 {
 	for (size_t i = 0; i < ARRAY_LEN(harmless); i++) {
-		if (!key_is(e->key, harmless[i].section, harmless[i].names))
-			continue;
-		if (harmless[i].check == CHECK_URL &&
-		    (!e->value || !gitconfig_url_harmless(e->value)))
-			return "this URL makes git run a program";
-		if (harmless[i].check == CHECK_WORKTREE && !worktree_harmless(a, e->value, place))
-			return "makes git work in another directory";
-		if (harmless[i].check == CHECK_MODULE && !module_harmless(e))
-			return "a submodule outside the project, or in a hidden directory";
-		return NULL;
+		if (gitconfig_key_is(key, harmless[i].section, harmless[i].names))
+			return &harmless[i];
 	}
-	return "git may run programs because of this key";
+	return NULL;
+}
+
+static const char *judge(struct arena *a, const struct harmless *row,
+			 const struct gitconfig_entry *e, const struct gitconfig_place *place,
+			 char worktree[PATH_MAX])
+{
+	if (!row)
+		return "git may run programs because of this key";
+	if (row->check == CHECK_URL && (!e->value || !gitconfig_url_harmless(e->value)))
+		return "this URL makes git run a program";
+	if (row->check == CHECK_WORKTREE && !worktree_harmless(a, e->value, place, worktree))
+		return "makes git work in another directory";
+	if (row->check == CHECK_MODULE && !module_harmless(e))
+		return "a submodule outside the project, or in a hidden directory";
+	return NULL;
+}
+
+/*
+ * Does git then fetch from elsewhere, or push to it? Not where a branch that said nothing of a
+ * remote gets the one that git takes anyway, as with every `git push -u origin`.
+ */
+static bool redirects(const struct gitconfig_entries *before, const struct gitconfig_entry *e)
+{
+	if (text_ends(e->key, "url") ||
+	    (strcmp(e->value, "origin") != 0 && strcmp(e->value, ".") != 0))
+		return true;
+	for (size_t i = 0; i < before->n; i++) {
+		if (!before->v[i].used && strcmp(before->v[i].key, e->key) == 0)
+			return true; /* it was another */
+	}
+	return false;
 }
 
 static bool same_value(const char *a, const char *b)
@@ -351,10 +223,10 @@ static bool same_value(const char *a, const char *b)
 	return a && b ? strcmp(a, b) == 0 : a == b;
 }
 
-static bool take_known(struct entries *before, const struct entry *e)
+static bool take_known(struct gitconfig_entries *before, const struct gitconfig_entry *e)
 {
 	for (size_t i = 0; i < before->n; i++) {
-		struct entry *old = &before->v[i];
+		struct gitconfig_entry *old = &before->v[i];
 
 		if (!old->used && strcmp(old->key, e->key) == 0 &&
 		    same_value(old->value, e->value)) {
@@ -369,22 +241,25 @@ int gitconfig_check(const char *before, const char *after, const struct gitconfi
 		    struct gitconfig_finding *ret)
 {
 	_cleanup_arena_ struct arena *a = arena_new();
-	struct entries old = { 0 }, new = { 0 };
+	struct gitconfig_entries old = { 0 }, new = { 0 };
 
 	*ret = (struct gitconfig_finding){ .reason = "not a valid git configuration" };
-	if (before && parse(a, before, &old) < 0)
-		old = (struct entries){ 0 }; /* what cannot be read vouches for nothing */
-	if (parse(a, after, &new) < 0)
+	if (before && gitconfig_parse(a, before, NULL, &old) < 0)
+		old = (struct gitconfig_entries){ 0 }; /* what cannot be read vouches for nothing */
+	if (gitconfig_parse(a, after, NULL, &new) < 0)
 		return -EINVAL;
 	for (size_t i = 0; i < new.n; i++) {
+		const struct harmless *row;
 		const char *reason;
 
 		if (take_known(&old, &new.v[i]))
 			continue;
-		reason = judge(a, &new.v[i], place);
-		ret->url |= text_ends(new.v[i].key, "url");
-		if (!reason)
+		row = find_row(new.v[i].key);
+		reason = judge(a, row, &new.v[i], place, ret->worktree);
+		if (!reason) {
+			ret->url |= row->check == CHECK_URL && redirects(&old, &new.v[i]);
 			continue;
+		}
 		ret->reason = reason;
 		text_copy(ret->key, sizeof(ret->key), new.v[i].key);
 		return -EACCES;

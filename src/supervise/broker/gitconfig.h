@@ -8,18 +8,19 @@
  */
 #pragma once
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/gitconfig.h"
 #include "base/macros.h"
-
-#define GITCONFIG_MAX ((size_t)1 << 20)
-#define GITCONFIG_KEY_MAX 256
 
 struct gitconfig_finding {
 	char key[GITCONFIG_KEY_MAX]; /* canonical: section.subsection.name */
 	const char *reason;
-	bool url; /* a remote's or submodule's URL is new or changed */
+	bool url; /* where git fetches from or pushes to is new or changed */
+	char worktree
+		[PATH_MAX]; /* where core.worktree leads, if it is new: for the caller to look at */
 };
 
 /* Where the configuration lives, for core.worktree: both absolute and clean. */
@@ -29,8 +30,8 @@ struct gitconfig_place {
 };
 
 /*
- * 0 when going from `before` (NULL = no file) to `after` is harmless; -EACCES with the
- * first offending entry; -EINVAL when `after` is not a configuration git would read.
+ * 0 when going from `before` (NULL = no file) to `after` is harmless, if the directory that may be
+ * named in `worktree` is a checkout of this very repository; -EACCES with the first offending entry; -EINVAL when `after` is not a configuration git would read.
  */
 int gitconfig_check(const char *before, const char *after, const struct gitconfig_place *place,
 		    struct gitconfig_finding *ret) NODISCARD;

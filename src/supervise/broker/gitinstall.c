@@ -15,11 +15,14 @@
 
 #include "base/error.h"
 #include "base/fd.h"
+#include "base/sys.h"
+#include "base/text.h"
 #include "supervise/broker/gitconfig.h"
-#include "supervise/broker/internal.h"
+#include "supervise/broker/gitfiles.h"
 
-/* A regular file as it is now; *ret_mode gets its permissions. */
-static int read_regular(int dirfd, const char *name, char **ret, size_t *ret_len, mode_t *ret_mode)
+#define REMOTES "where git fetches from and pushes to"
+
+int git_read_regular(int dirfd, const char *name, char **ret, size_t *ret_len, mode_t *ret_mode)
 {
 	_cleanup_fd_ int fd = openat(dirfd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	_cleanup_free_ char *text = NULL;
@@ -105,6 +108,50 @@ static bool same_directory(const struct place *a, const struct place *b)
 	       x.st_ino == y.st_ino;
 }
 
+int git_open_pointed(int checkout)
+{
+	static const char head[] = "gitdir: ";
+	_cleanup_free_ char *text = NULL;
+	mode_t mode;
+	size_t len;
+
+	if (git_read_regular(checkout, ".git", &text, &len, &mode) < 0 || !text ||
+	    strlen(text) != len || !text_starts(text, head))
+		return -1;
+	text[strcspn(text, "\n")] = '\0';
+	return sys_openat2(checkout, text + strlen(head), O_PATH | O_DIRECTORY | O_CLOEXEC, 0,
+			   SYS_RESOLVE_NO_SYMLINKS);
+}
+
+/*
+ * Is what core.worktree leads to a directory, without a link on the way, whose .git leads back? To
+ * anything else git outside would write files that were chosen in here.
+ */
+static bool is_checkout(const struct broker *b, const char *path, const struct place *p)
+{
+	_cleanup_fd_ int dir = sys_openat2(b->root, path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0,
+					   SYS_RESOLVE_NO_SYMLINKS);
+	_cleanup_fd_ int git_dir = dir < 0 ? -1 : git_open_pointed(dir);
+	struct stat theirs, ours;
+
+	return git_dir >= 0 && fstat(git_dir, &theirs) == 0 && fstat(p->parent, &ours) == 0 &&
+	       theirs.st_dev == ours.st_dev && theirs.st_ino == ours.st_ino;
+}
+
+/* The text, and what it leads to. */
+static int check_config(const struct broker *b, const char *before, const char *after,
+			const struct place *p, struct gitconfig_finding *ret)
+{
+	const struct gitconfig_place place = { .git_dir = p->path, .root = p->root };
+	int r = gitconfig_check(before, after, &place, ret);
+
+	if (r < 0 || !ret->worktree[0] || is_checkout(b, ret->worktree, p))
+		return r;
+	text_copy(ret->key, sizeof(ret->key), "core.worktree");
+	ret->reason = "not the checkout of this repository";
+	return -EACCES;
+}
+
 /* The reason of a refusal, kept for the report. */
 static int refuse(struct call *c, const struct gitconfig_finding *f, struct guard_answer *why)
 {
@@ -119,19 +166,18 @@ int install_config(struct call *c, const struct place *from, const struct place 
 		   struct guard_answer *why)
 {
 	_cleanup_free_ char *before = NULL, *after = NULL;
-	struct gitconfig_place place = { .git_dir = to->path, .root = to->root };
 	struct gitconfig_finding finding;
 	char lock[NAME_MAX + 6];
 	mode_t mode, old_mode;
 	size_t len, old_len;
 	bool taken;
-	int r = read_regular(from->parent, from->name, &after, &len, &mode);
+	int r = git_read_regular(from->parent, from->name, &after, &len, &mode);
 
 	if (!after)
 		return error_negative(-r);
-	if (read_regular(to->parent, to->name, &before, &old_len, &old_mode) < 0)
+	if (git_read_regular(to->parent, to->name, &before, &old_len, &old_mode) < 0)
 		before = NULL;
-	r = strlen(after) == len ? gitconfig_check(before, after, &place, &finding) : -EINVAL;
+	r = strlen(after) == len ? check_config(c->b, before, after, to, &finding) : -EINVAL;
 	if (r == -EACCES)
 		return refuse(c, &finding, why);
 	if (r < 0) {
@@ -142,7 +188,7 @@ int install_config(struct call *c, const struct place *from, const struct place 
 	taken = strcmp(from->name, lock) == 0 && same_directory(from, to);
 	r = install_text(c->b, to, after, len, mode, taken);
 	if (r == 0 && finding.url)
-		call_tell_later(c, to, "where git fetches from and pushes to");
+		call_tell_later(c, to, REMOTES);
 	if (r == 0 && !taken && unlinkat(from->parent, from->name, 0) < 0)
 		r = -errno;
 	return r;
@@ -151,20 +197,19 @@ int install_config(struct call *c, const struct place *from, const struct place 
 int replace_config(struct call *c, const struct place *p, struct guard_answer *why)
 {
 	struct place config = *p; /* shares the descriptor */
-	struct gitconfig_place place = { .git_dir = p->path, .root = p->root };
-	struct gitconfig_finding finding;
+	struct gitconfig_finding finding = { 0 };
 	_cleanup_free_ char *text = NULL;
 	mode_t mode;
 	size_t len;
 	int r;
 
 	(void)snprintf(config.name, sizeof(config.name), "config");
-	r = read_regular(p->parent, config.name, &text, &len, &mode);
+	r = git_read_regular(p->parent, config.name, &text, &len, &mode);
 	if (r == -ENOENT)
 		return 0;
 	/* one reading: somebody may have it open for writing */
 	if (text && guard_checks_config(c->b->guard)) {
-		if (strlen(text) != len || gitconfig_check(NULL, text, &place, &finding) < 0)
+		if (strlen(text) != len || check_config(c->b, NULL, text, p, &finding) < 0)
 			r = -EACCES;
 	}
 	if (r < 0) {
@@ -173,7 +218,10 @@ int replace_config(struct call *c, const struct place *p, struct guard_answer *w
 		why->git_config = true;
 		return -EACCES;
 	}
-	return install_text(c->b, &config, text, len, mode, false);
+	r = install_text(c->b, &config, text, len, mode, false);
+	if (r == 0 && finding.url)
+		call_tell_later(c, &config, REMOTES);
+	return r;
 }
 
 int give_commondir(struct call *c, const struct place *p, mode_t mode)

@@ -16,9 +16,12 @@
 #include "base/text.h"
 #include "policy/match_name.h"
 #include "policy/match_path.h"
+#include "supervise/broker/later.h"
+#include "supervise/broker/tree.h"
 
+#define PATTERN_DEPTH_MAX 4 /* directories that a protected name begins with */
 #define LEVELS_MAX 127 /* how far up a path is looked at */
-#define GONE_SLOTS 16384 /* paths of directories that went away */
+#define GONE_SLOTS 131072 /* paths of directories that went away */
 #define TERRITORY_MAX 65536 /* directories remembered; past that none are new */
 
 /* A directory by identity; the birth time tells a re-used inode number. */
@@ -31,21 +34,24 @@ struct territory {
 struct guard {
 	struct arena *a;
 	const struct policy *p;
+	const struct plan *plan;
 	bool has_deny_rules;
 	bool hooks_lifted, config_lifted, commondir_lifted; /* by filesystem.unprotect */
+	/* the names that it lifts for that */
+	const struct protected_name *hooks, *commondir, *remotes, *branches;
 	uint64_t *gone; /* hashes of paths */
 	size_t n_gone;
 	struct territory *v; /* open addressing, power of two */
 	size_t n, cap;
 };
 
-struct guard *guard_new(struct arena *a, const struct policy *p)
+struct guard *guard_new(struct arena *a, const struct policy *p, const struct plan *plan)
 {
 	struct guard *g = arena_alloc(a, sizeof(*g));
 
 	g->a = a;
 	g->p = p;
-	g->gone = arena_array(a, GONE_SLOTS, sizeof(*g->gone));
+	g->plan = plan;
 	for (size_t i = 0; i < p->fs.rules.n; i++)
 		g->has_deny_rules |= p->fs.rules.v[i].access == ACCESS_WRITE &&
 				     p->fs.rules.v[i].verdict == VERDICT_DENY;
@@ -53,9 +59,17 @@ struct guard *guard_new(struct arena *a, const struct policy *p)
 	for (size_t i = 0; i < p->fs.n_protected; i++) {
 		const struct protected_name *name = &p->fs.protected[i];
 
-		g->hooks_lifted |= name->lifted && strcmp(name->pattern, ".git/hooks") == 0;
 		g->config_lifted |= name->lifted && strcmp(name->pattern, ".git/config") == 0;
-		g->commondir_lifted |= name->lifted && strcmp(name->pattern, ".git/commondir") == 0;
+		if (strcmp(name->pattern, ".git/hooks") == 0)
+			g->hooks = name;
+		if (strcmp(name->pattern, ".git/commondir") == 0)
+			g->commondir = name;
+		if (strcmp(name->pattern, ".git/remotes") == 0)
+			g->remotes = name;
+		if (strcmp(name->pattern, ".git/branches") == 0)
+			g->branches = name;
+		g->hooks_lifted |= name->lifted && name == g->hooks;
+		g->commondir_lifted |= name->lifted && name == g->commondir;
 	}
 	return g;
 }
@@ -116,35 +130,31 @@ void guard_note_directory(struct guard *g, int dirfd, const char *name)
 	g->v[i] = t;
 }
 
-static bool is_new(const struct guard *g, int dirfd)
+bool guard_made_here(const struct guard *g, int dirfd, const char *name)
 {
 	struct territory t;
 	const struct territory *known;
 
-	if (!g->n || !identify(dirfd, "", &t))
+	if (!g->n || !identify(dirfd, name, &t))
 		return false;
 	known = &g->v[slot_of(g, &t)];
 	return known->ino && known->born_sec == t.born_sec && known->born_nsec == t.born_nsec;
 }
 
-/*
- * Surely there, surely not there, or neither: the command may take the search
- * right off a directory (chmod is its own) while we look. Each question below asks
- * for the certainty it needs.
- */
-static uint64_t hash_path(const char *path)
+/* The first `len` bytes; in capitals or not, which some file systems take for the same. */
+static uint64_t hash_path(const char *path, size_t len)
 {
 	uint64_t h = 0xcbf29ce484222325ull;
 
-	for (; *path; path++)
-		h = (h ^ (unsigned char)*path) * 0x100000001b3ull;
+	for (size_t i = 0; i < len; i++)
+		h = (h ^ (unsigned char)ascii_lower(path[i])) * 0x100000001b3ull;
 	return h ? h : 1;
 }
 
-void guard_note_gone(struct guard *g, const char *path)
+static void remember(struct guard *g, uint64_t h)
 {
-	uint64_t h = hash_path(path);
-
+	if (!g->gone)
+		g->gone = arena_array(g->a, GONE_SLOTS, sizeof(*g->gone));
 	for (size_t i = h % GONE_SLOTS, n = 0; n < GONE_SLOTS; i = (i + 1) % GONE_SLOTS, n++) {
 		if (g->gone[i] == h)
 			return;
@@ -156,26 +166,61 @@ void guard_note_gone(struct guard *g, const char *path)
 	}
 }
 
-bool guard_was_there(const struct guard *g, const char *path)
+static bool remembers(const struct guard *g, uint64_t h)
 {
-	uint64_t h = hash_path(path);
-
-	if (!g->n_gone)
-		return false;
-	if (g->n_gone > GONE_SLOTS * 3 / 4)
-		return true; /* too many to remember: nothing is new any more */
-	for (size_t i = h % GONE_SLOTS; g->gone[i]; i = (i + 1) % GONE_SLOTS) {
+	for (size_t i = h % GONE_SLOTS, n = 0; g->gone[i] && n < GONE_SLOTS;
+	     i = (i + 1) % GONE_SLOTS, n++) {
 		if (g->gone[i] == h)
 			return true;
 	}
 	return false;
 }
 
-bool guard_made_here(const struct guard *g, int fd)
+void guard_note_gone(struct guard *g, const char *path, bool all)
 {
-	return is_new(g, fd);
+	size_t n = strlen(path);
+	char whole[PATH_MAX + NAME_MAX + 2];
+
+	/* a package that is installed anew may bring what a new package may */
+	if (later_is_installed(path))
+		return;
+	remember(g, hash_path(path, n));
+	if (!all || n + 2 > sizeof(whole))
+		return;
+	memcpy(whole, path, n);
+	whole[n] = '/'; /* how "all below" is written */
+	remember(g, hash_path(whole, n + 1));
 }
 
+bool guard_surely_was_there(const struct guard *g, const char *path)
+{
+	if (!g->n_gone || later_is_installed(path))
+		return false;
+	for (const char *s = strchr(path, '/'); s; s = strchr(s + 1, '/')) {
+		if (remembers(g, hash_path(path, (size_t)(s - path) + 1)))
+			return true;
+	}
+	return remembers(g, hash_path(path, strlen(path)));
+}
+
+bool guard_was_there(const struct guard *g, const char *path)
+{
+	/* too many to remember: nothing is new any more */
+	return (g->n_gone > GONE_SLOTS * 3 / 4 && !later_is_installed(path)) ||
+	       guard_surely_was_there(g, path);
+}
+
+/* New territory: the open directory is one of this run, and its place was free before. */
+static bool is_new(const struct guard *g, int dirfd, const char *path)
+{
+	return guard_made_here(g, dirfd, "") && !guard_was_there(g, path);
+}
+
+/*
+ * Surely there, surely not there, or neither: the command may take the search
+ * right off a directory (chmod is its own) while we look. Each question below asks
+ * for the certainty it needs.
+ */
 static bool has(int dirfd, const char *name)
 {
 	return faccessat(dirfd, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
@@ -189,6 +234,11 @@ static bool lacks(int dirfd, const char *name)
 static bool looks_like_git_dir(int dirfd)
 {
 	return !lacks(dirfd, "objects") && !lacks(dirfd, "refs");
+}
+
+static bool is_surely_git_dir(int dirfd)
+{
+	return has(dirfd, "objects") && has(dirfd, "refs");
 }
 
 /* Also what is only called so: `git init` outside would bring a half of one to life. */
@@ -223,6 +273,12 @@ static void deny(struct guard_answer *ret, const char *reason)
 	ret->reason = reason;
 }
 
+static void deny_hooks(const struct guard *g, struct guard_answer *ret)
+{
+	ret->git_name = g->hooks;
+	deny(ret, "git runs the files in its hooks directory");
+}
+
 /* Does the parent lie in the hooks directory of a git directory? */
 static bool inside_hooks(const struct guard_question *q)
 {
@@ -246,6 +302,41 @@ static bool inside_hooks(const struct guard_question *q)
 	return false;
 }
 
+/*
+ * Old ways to say what a remote is, which git still reads where its configuration says nothing, and
+ * the command may remove what it says. Git does not write them.
+ */
+static void deny_remotes(const struct guard *g, const char *dir, struct guard_answer *ret)
+{
+	const struct protected_name *name = name_is(dir, "remotes") ? g->remotes : g->branches;
+
+	if (name->lifted)
+		return;
+	ret->git_name = name;
+	deny(ret, "git takes from it where to fetch from and push to");
+}
+
+/* A directory by that name may be made, which is empty: `git init` does. */
+static void ask_remotes(const struct guard *g, const struct guard_question *q,
+			struct guard_answer *ret)
+{
+	if (q->op != GUARD_MAKE_DIR && q->op != GUARD_RENAME_FROM && q->directory &&
+	    is_git_dir(q->parent, q->path, strlen(q->path)))
+		deny_remotes(g, q->name, ret);
+}
+
+/* Does the parent hold such files? Their names have no slash. */
+static bool is_in_remotes(const struct guard_question *q)
+{
+	const char *last = strrchr(q->path, '/');
+	_cleanup_fd_ int above = -1;
+
+	if (!last || (!name_is(last + 1, "remotes") && !name_is(last + 1, "branches")))
+		return false;
+	above = open_above(q->parent, 1);
+	return above < 0 || is_git_dir(above, q->path, (size_t)(last - q->path));
+}
+
 /* <git dir>/worktrees/<id>: the only place where git itself writes a commondir */
 static bool is_worktree(const struct guard_question *q)
 {
@@ -254,6 +345,23 @@ static bool is_worktree(const struct guard_question *q)
 
 	return up >= 0 && id && id - q->path > 10 && name_is_n(id - 9, 9, "worktrees", 9) &&
 	       looks_like_git_dir(up);
+}
+
+bool guard_in_git_dir(int dirfd, const char *path, const char *root, bool in_doubt)
+{
+	unsigned depth = path_depth(path), top = path_depth(root);
+
+	if (name_pattern_covers(".git", path, 0) >= 0)
+		return true;
+	for (unsigned i = 0; i == 0 || i + top <= depth; i++) {
+		_cleanup_fd_ int above = open_above(dirfd, i);
+
+		if (above >= 0 && is_surely_git_dir(above))
+			return true;
+		if (in_doubt && (above < 0 || looks_like_git_dir(above)))
+			return true;
+	}
+	return false;
 }
 
 static void ask_config(const struct guard *g, const struct guard_question *q,
@@ -274,7 +382,7 @@ static void ask_link(const struct guard *g, const struct guard_question *q,
 		     struct guard_answer *ret)
 {
 	if (q->op != GUARD_RENAME_FROM && q->op != GUARD_MAKE_DIR && !q->directory &&
-	    (strcmp(q->path, q->root) == 0 || !is_new(g, q->parent)))
+	    (strcmp(q->path, q->root) == 0 || !is_new(g, q->parent, q->path)))
 		deny(ret, "it says which repository git uses here");
 }
 
@@ -290,7 +398,7 @@ static void ask_hooks(const struct guard *g, const struct guard_question *q,
 {
 	if (!g->hooks_lifted && q->op != GUARD_MAKE_DIR && q->op != GUARD_RENAME_FROM &&
 	    is_git_dir(q->parent, q->path, strlen(q->path)))
-		deny(ret, "git runs the files in its hooks directory");
+		deny_hooks(g, ret);
 }
 
 static void ask_commondir(const struct guard *g, const struct guard_question *q,
@@ -304,8 +412,10 @@ static void ask_commondir(const struct guard *g, const struct guard_question *q,
 	if (q->op == GUARD_WRITE && q->creates && worktree && lacks(q->parent, q->name))
 		ret->way = GUARD_COMMONDIR;
 	else if (q->op != GUARD_RENAME_FROM &&
-		 (worktree || !lacks(q->parent, "HEAD") || looks_like_git_dir(q->parent)))
+		 (worktree || !lacks(q->parent, "HEAD") || looks_like_git_dir(q->parent))) {
+		ret->git_name = g->commondir;
 		deny(ret, "it makes git read another configuration");
+	}
 }
 
 /* The other way round: a commondir of any content comes to life. */
@@ -340,6 +450,7 @@ static const struct {
 	{ "config", ask_main_config },  { "hooks", ask_hooks },
 	{ "commondir", ask_commondir }, { "HEAD", ask_head },
 	{ "objects", ask_birth },       { "refs", ask_birth },
+	{ "remotes", ask_remotes },     { "branches", ask_remotes },
 };
 
 /* What git would run or follow, by the content of the directory. */
@@ -348,10 +459,12 @@ static void ask_git(const struct guard *g, const struct guard_question *q, struc
 	if (!g->hooks_lifted && inside_hooks(q)) {
 		if (!(text_ends(q->name, ".sample") && q->op == GUARD_WRITE) &&
 		    q->op != GUARD_RENAME_FROM)
-			deny(ret, "git runs the files in its hooks directory");
+			deny_hooks(g, ret);
 		return;
 	}
-	for (size_t i = 0; i < ARRAY_LEN(git_names); i++) {
+	if (q->op != GUARD_RENAME_FROM && is_in_remotes(q))
+		deny_remotes(g, strrchr(q->path, '/') + 1, ret);
+	for (size_t i = 0; ret->allowed && i < ARRAY_LEN(git_names); i++) {
 		if (name_is(q->name, git_names[i].name))
 			git_names[i].ask(g, q, ret);
 	}
@@ -380,10 +493,15 @@ static const char *path_tail(const char *path, unsigned n)
 	return s;
 }
 
-/* Git's own names are guarded in whatever is a git directory, not where it is called .git. */
-static bool judged_by_content(const char *pattern)
+/* The first `n` components of a path. */
+static void path_head(const char *path, unsigned n, char *ret)
 {
-	return text_starts(pattern, ".git/") && strcmp(pattern, ".git/info/attributes") != 0;
+	const char *s = path;
+
+	while (n-- > 0)
+		s += 1 + strcspn(s + 1, "/");
+	memcpy(ret, path, (size_t)(s - path));
+	ret[s - path] = '\0';
 }
 
 /* Which submodules there are: a configuration of few keys, of which git runs nothing. */
@@ -397,12 +515,13 @@ static void ask_names(const struct guard *g, const struct guard_question *q, con
 {
 	unsigned depth = path_depth(path), top = path_depth(q->root);
 	const struct policy_filesystem *fs = &g->p->fs;
+	bool denied = false; /* by a name that can be asked about: is there one that cannot? */
 
 	for (int i = -1; (i = name_index_next(fs->protected_index, path, i + 1)) >= 0;) {
 		const struct protected_name *name = &fs->protected[i];
 		int before;
 
-		if (name->lifted || judged_by_content(name->pattern))
+		if (name->lifted || protected_by_content(name) || (denied && !name->locked))
 			continue;
 		before = name_pattern_covers(name->pattern, path, name->locked ? 0 : top);
 		if (before < 0 && q->directory &&
@@ -414,8 +533,10 @@ static void ask_names(const struct guard *g, const struct guard_question *q, con
 			/* new territory: the directory that holds the first component */
 			_cleanup_fd_ int holder =
 				open_above(q->parent, depth - 1 - (unsigned)before);
+			char at[PATH_MAX + NAME_MAX + 2];
 
-			if (holder >= 0 && is_new(g, holder)) {
+			path_head(path, (unsigned)before, at);
+			if (holder >= 0 && is_new(g, holder, at)) {
 				ret->new_territory = name;
 				continue;
 			}
@@ -427,22 +548,94 @@ static void ask_names(const struct guard *g, const struct guard_question *q, con
 			continue;
 		}
 		deny(ret, name->reason);
-		return;
+		if (name->locked)
+			return;
+		denied = true;
 	}
 }
 
-bool guard_may_protect(const struct guard *g, const char *path)
+/* What names and git's configuration lead to; and nothing that would bring another in its place. */
+static void ask_held(const struct guard *g, const struct guard_question *q, const char *path,
+		     struct guard_answer *ret)
+{
+	bool arrives = q->directory && (q->op == GUARD_MAKE_OTHER || q->op == GUARD_RENAME_TO);
+	const struct held_path *held = plan_held_over(g->plan, path);
+
+	for (size_t i = 0; !held && arrives && i < g->plan->n_held; i++) {
+		if (name_path_within(g->plan->held[i].path, path))
+			held = &g->plan->held[i];
+	}
+	if (!held)
+		return;
+	/* what git runs is never asked about */
+	if (protected_by_content(held->name))
+		ret->git_name = held->name;
+	else
+		ret->protected = held->name;
+	deny(ret, plan_held_reason(held));
+}
+
+const struct protected_name *guard_name_of(const struct guard *g, const char *path,
+					   const char *root)
 {
 	const struct policy_filesystem *fs = &g->p->fs;
 
 	for (int i = -1; (i = name_index_next(fs->protected_index, path, i + 1)) >= 0;) {
 		const struct protected_name *name = &fs->protected[i];
 
-		if (!name->lifted && !judged_by_content(name->pattern) &&
-		    name_pattern_covers(name->pattern, path, 0) >= 0)
+		if (!name->lifted && !protected_by_content(name) &&
+		    name_pattern_covers(name->pattern, path, name->locked ? 0 : path_depth(root)) >=
+			    0)
+			return name;
+	}
+	return NULL;
+}
+
+struct arrival {
+	const struct guard *g;
+	const char *root;
+	bool meets_old; /* an old directory is there still, with who knows what in it */
+};
+
+/* A part of the way to the entry was made in this run: its directory, or one above. */
+static bool came_in_this_run(const struct guard *g, const struct tree_entry *e)
+{
+	for (unsigned up = 0; up <= PATTERN_DEPTH_MAX; up++) {
+		_cleanup_fd_ int above = open_above(e->dirfd, up);
+
+		if (above < 0 || guard_made_here(g, above, ""))
 			return true;
 	}
-	return name_pattern_covers("hooks", path, 0) >= 0 ||
+	return guard_made_here(g, e->dirfd, e->name);
+}
+
+/*
+ * Protected names that were not there before; links, which may stand for a directory that holds
+ * such; and files that say which repository git uses.
+ */
+static enum tree_next visit_arrival(void *ctx, const struct tree_entry *e)
+{
+	const struct arrival *a = ctx;
+	bool link = e->type == DT_LNK || e->type == DT_UNKNOWN;
+	bool counts = guard_name_of(a->g, e->path, a->root) ||
+		      (name_is(e->name, ".git") && e->type != DT_DIR);
+
+	if (link && (a->meets_old || guard_was_there(a->g, e->path)))
+		return TREE_STOP;
+	return counts && came_in_this_run(a->g, e) ? TREE_STOP : TREE_GO_ON;
+}
+
+bool guard_is_tainted(const struct guard *g, int parent, const char *name, const char *path,
+		      const char *root, bool meets_old)
+{
+	struct arrival a = { g, root, meets_old };
+
+	return tree_walk(parent, name, path, visit_arrival, &a) != 0;
+}
+
+bool guard_may_protect(const struct guard *g, const char *path)
+{
+	return guard_name_of(g, path, "/") || name_pattern_covers("hooks", path, 0) >= 0 ||
 	       name_pattern_covers("config", path, 0) >= 0;
 }
 
@@ -537,12 +730,15 @@ void guard_ask(struct guard *g, const struct guard_question *q, struct guard_ans
 	if (ret->allowed)
 		ask_rules(g, q, path, ret);
 	if (ret->allowed && q->op != GUARD_RENAME_FROM)
+		ask_held(g, q, path, ret);
+	if (ret->allowed && q->op != GUARD_RENAME_FROM)
 		ask_names(g, q, path, ret);
 }
 
-static bool hooks_are_samples(int dirfd)
+/* Nothing is in that directory, or what git does not use under such a name. */
+static bool holds_only_samples(int dirfd, const char *name)
 {
-	int fd = openat(dirfd, "hooks", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	int fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	const struct dirent *d;
 	bool clean = true;
 	DIR *dir;
@@ -561,19 +757,36 @@ static bool hooks_are_samples(int dirfd)
 	return clean;
 }
 
+static enum tree_next visit_link(void *ctx, const struct tree_entry *e)
+{
+	(void)ctx;
+	return e->type == DT_LNK || e->type == DT_UNKNOWN ? TREE_STOP : TREE_GO_ON;
+}
+
 const char *guard_check_birth(const struct guard *g, const struct guard_question *q)
 {
-	if (!g->hooks_lifted && !hooks_are_samples(q->parent))
+	if (!g->hooks_lifted && !holds_only_samples(q->parent, "hooks"))
 		return "the directory would become a git directory, and holds hooks";
+	if ((!g->remotes->lifted && !holds_only_samples(q->parent, "remotes")) ||
+	    (!g->branches->lifted && !holds_only_samples(q->parent, "branches")))
+		return "the directory would become a git directory, and holds remotes of the old "
+		       "kind";
 	if (!lacks(q->parent, "commondir") || !lacks(q->parent, "config.worktree"))
 		return "the directory would become a git directory, and holds other configuration";
+	if (!g->hooks_lifted && tree_walk(q->parent, ".", q->path, visit_link, NULL) != 0)
+		return "the directory would become a git directory, and holds links";
 	return NULL;
 }
 
 bool guard_may_be_git_dir(int source, const char *name)
 {
 	/* surely, since what cannot be looked into was not guarded by its content */
-	return !name_is(name, ".git") || (has(source, "objects") && has(source, "refs"));
+	return !name_is(name, ".git") || is_surely_git_dir(source);
+}
+
+bool guard_checks_links(const struct guard *g)
+{
+	return !g->hooks_lifted;
 }
 
 bool guard_checks_config(const struct guard *g)

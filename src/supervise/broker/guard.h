@@ -10,10 +10,11 @@
  *
  * Two kinds of rules:
  *   names   patterns of the policy (.bashrc, .vscode, .claude/settings.json),
- *           at any depth below a writable directory
+ *           at any depth below a writable directory, and the paths that links with such
+ *           names, and git's configuration, led to at the start, there or not (struct held_path)
  *   git     a directory is a git directory by its content (`objects` and `refs`
  *           in it), whatever it is called: its configuration, hooks and
- *           commondir are guarded there
+ *           commondir are guarded there, and it holds no links from inside
  */
 #pragma once
 
@@ -22,6 +23,7 @@
 #include <sys/types.h>
 
 #include "policy/policy.h"
+#include "sandbox/plan.h"
 
 enum guard_op {
 	GUARD_WRITE, /* open for writing, or truncate; creates when `creates` */
@@ -58,31 +60,45 @@ struct guard_answer {
 	const struct protected_name *protected; /* the pattern, if one decided */
 	const struct path_rule *rule; /* the denyWrite rule, if one decided */
 	bool git_config; /* it is about a git configuration */
+	const struct protected_name
+		*git_name; /* of git's own, by content: lifting it would allow */
 	const struct protected_name *new_territory; /* allowed only because its directory is new */
 };
 
 struct guard;
 
-struct guard *guard_new(struct arena *a, const struct policy *p);
+struct guard *guard_new(struct arena *a, const struct policy *p, const struct plan *plan);
 void guard_ask(struct guard *g, const struct guard_question *q, struct guard_answer *ret);
 
 /* By the text of a path alone: may it be protected, so that it is worth asking? */
 bool guard_may_protect(const struct guard *g, const char *path);
 
 /*
- * New territory: directories made in this run. Below one, names of editors, shells
- * and agents are allowed (a clone may hold a tracked .vscode); they are listed at
+ * New territory: directories made in this run, where none was before. Below one, names of editors,
+ * shells and agents are allowed (a clone may hold a tracked .vscode); they are listed at
  * the end of the run.
  */
 void guard_note_directory(struct guard *g, int dirfd, const char *name);
 /*
- * A directory that was there before was removed or moved away: another one in
- * its place is not new territory.
+ * A directory that was there before was removed or moved away: another one in its place is
+ * not new territory. `all`: nor is anything below it, of which nobody knows what it held.
  */
-void guard_note_gone(struct guard *g, const char *path);
+void guard_note_gone(struct guard *g, const char *path, bool all);
 bool guard_was_there(const struct guard *g, const char *path);
-/* Was the open file (a directory, a socket) made in this run, through us? */
-bool guard_made_here(const struct guard *g, int fd);
+/* The same, but not where so many went that nobody knows. */
+bool guard_surely_was_there(const struct guard *g, const char *path);
+/* Was it (a directory, a socket) made in this run, through us? name "": the open file itself. */
+bool guard_made_here(const struct guard *g, int dirfd, const char *name);
+/* The protected name that covers a path in the guarded `root`, or NULL; git's own are not asked. */
+const struct protected_name *guard_name_of(const struct guard *g, const char *path,
+					   const char *root);
+/*
+ * Does the directory parent/name hold protected names that came there in this run? They were
+ * allowed where it is new, and are not at `path`. True when that cannot be found out. `meets_old`:
+ * an old directory is there still.
+ */
+bool guard_is_tainted(const struct guard *g, int parent, const char *name, const char *path,
+		      const char *root, bool meets_old);
 
 /*
  * For GUARD_BIRTH: NULL when the directory may become a git directory, else why not. Its
@@ -94,4 +110,11 @@ const char *guard_check_birth(const struct guard *g, const struct guard_question
  * guarded as one: what is half of one would come to life with `git init` outside.
  */
 bool guard_may_be_git_dir(int source, const char *name);
+/*
+ * Is the open directory at `path`, in the guarded `root`, a git directory, or does it lie in one?
+ * in_doubt: the answer where it cannot be looked at.
+ */
+bool guard_in_git_dir(int dirfd, const char *path, const char *root, bool in_doubt);
+/* Symbolic links do not get there; false where hooks may be written anyway. */
+bool guard_checks_links(const struct guard *g);
 bool guard_checks_config(const struct guard *g);

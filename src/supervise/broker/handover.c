@@ -5,32 +5,33 @@
  * on one that is idle, if there is one. In a virtual machine that takes five times as long as all the
  * rest of the call.
  *
- * So when many are handed over, both ways are tried a few times, and what took less time from
- * one call to the next is done for a while: plainly; or the caller is kept on our
- * processor while it takes the file, and answered in a second step. That is two more changes of
- * process, which cost little where nobody else wants to run, and much where somebody does. The caller
+ * So the caller is kept on our processor while it takes the file, and answered in a second step. That
+ * is two more changes of process, which cost little where nobody else wants to run, and more where
+ * somebody does. So when many are handed over, both ways are tried a few times, and what took less
+ * time from one call to the next is done for as long as that stays so. The caller
  * sleeps in its call from before until after, so that neither it nor a child of it ever runs
  * with other processors than its own.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <string.h>
 #include <sys/ioctl.h>
-#include <time.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "base/sys.h"
 #include "supervise/broker/internal.h"
 
-#define STAY_CALLS 500 /* before both ways are tried again */
+#define STAY_MIN 500 /* calls before both ways are tried again; twice as many each time that */
+#define STAY_MAX 8000 /* the same one wins */
+#define SLOW_MAX 4 /* calls that would have been faster the other way: it is not as it was */
 #define PAUSE_NS 1000000u /* between two calls that have nothing to do with each other */
 
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
+struct cpus {
+	unsigned long v[8192 / (8 * sizeof(unsigned long))];
+	size_t n; /* words */
+};
 
 static int add(const struct call *c, int fd, bool cloexec, unsigned flags)
 {
@@ -45,28 +46,50 @@ static int add(const struct call *c, int fd, bool cloexec, unsigned flags)
 	return r < 0 ? -errno : r;
 }
 
-/* Only the caller's: when it was killed, and another task has its number, that gets them back too. */
-static bool keep_here(const struct call *c, cpu_set_t *ret_own, cpu_set_t *ret_here)
+/* As many words as the kernel uses, not the thousand processors of a cpu_set_t. */
+static bool cpus_of(pid_t tid, struct cpus *ret)
 {
-	int cpu = sched_getcpu();
-	size_t here = (size_t)cpu;
+	long n = syscall(SYS_sched_getaffinity, tid, sizeof(ret->v), ret->v);
 
-	CPU_ZERO(ret_here);
-	if (cpu < 0 || cpu >= CPU_SETSIZE ||
-	    sched_getaffinity(c->tid, sizeof(*ret_own), ret_own) < 0 || !CPU_ISSET(here, ret_own) ||
-	    CPU_COUNT(ret_own) < 2)
-		return false;
-	CPU_SET(here, ret_here);
-	return sched_setaffinity(c->tid, sizeof(*ret_here), ret_here) == 0;
+	ret->n = n > 0 ? (size_t)n / sizeof(ret->v[0]) : 0;
+	return n > 0;
 }
 
-static void let_go(const struct call *c, const cpu_set_t *own, const cpu_set_t *here)
+static bool cpus_set(pid_t tid, const struct cpus *to)
 {
-	cpu_set_t now;
+	return syscall(SYS_sched_setaffinity, tid, to->n * sizeof(to->v[0]), to->v) == 0;
+}
+
+/* Only the caller's: when it was killed, and another task has its number, that gets them back too. */
+static bool keep_here(const struct call *c, struct cpus *ret_own, struct cpus *ret_here)
+{
+	const size_t bits = 8 * sizeof(ret_own->v[0]);
+	int cpu = sched_getcpu();
+	unsigned long bit, others = 0;
+	size_t word;
+
+	if (cpu < 0 || !cpus_of(c->tid, ret_own))
+		return false;
+	word = (size_t)cpu / bits;
+	bit = 1ul << (size_t)cpu % bits;
+	if (word >= ret_own->n || !(ret_own->v[word] & bit))
+		return false;
+	ret_here->n = ret_own->n;
+	for (size_t i = 0; i < ret_own->n; i++) {
+		ret_here->v[i] = i == word ? bit : 0;
+		others |= ret_own->v[i] & ~ret_here->v[i];
+	}
+	return others && cpus_set(c->tid, ret_here);
+}
+
+static void let_go(const struct call *c, const struct cpus *own, const struct cpus *here)
+{
+	struct cpus now _unfilled_;
 
 	/* somebody else may have chosen others for it meanwhile */
-	if (sched_getaffinity(c->tid, sizeof(now), &now) == 0 && CPU_EQUAL(&now, here))
-		(void)sched_setaffinity(c->tid, sizeof(*own), own);
+	if (cpus_of(c->tid, &now) && now.n == here->n &&
+	    memcmp(now.v, here->v, now.n * sizeof(now.v[0])) == 0)
+		(void)cpus_set(c->tid, own);
 }
 
 int call_send_fd(const struct call *c, int fd, bool cloexec)
@@ -89,51 +112,108 @@ static uint32_t median(uint32_t *v)
 	return v[HANDOVER_TRIES / 2];
 }
 
+static void begin(struct handover *h, enum handover_phase phase)
+{
+	h->phase = phase;
+	h->kept = phase == HANDOVER_KEPT || (phase != HANDOVER_FREE && !h->free_wins);
+	h->calls = h->slow = 0;
+}
+
+/* Both were tried. */
+static void decide(struct handover *h)
+{
+	/* by a clear margin only */
+	h->free_wins = h->usual[HANDOVER_KEPT] >= h->usual[HANDOVER_FREE] / 4 * 3;
+	h->stay = !h->free_wins && h->stay ? h->stay * 2 : STAY_MIN;
+	if (h->stay > STAY_MAX)
+		h->stay = STAY_MAX;
+	begin(h, HANDOVER_STAY);
+}
+
+/* While one way is kept to: is it still the better one? */
+static void look(struct handover *h, uint32_t took)
+{
+	if (took > (h->kept ? h->usual[HANDOVER_FREE] : h->usual[HANDOVER_KEPT] * 2))
+		h->slow++;
+	else if (h->slow > 0)
+		h->slow--;
+	if (h->slow >= SLOW_MAX && !h->kept) {
+		h->usual[HANDOVER_FREE] = took;
+		begin(h, HANDOVER_KEPT);
+	} else if (h->slow >= SLOW_MAX || h->calls >= h->stay) {
+		if (h->slow >= SLOW_MAX)
+			h->stay = 0;
+		begin(h, HANDOVER_FREE);
+	}
+}
+
+static void end_of_trial(struct handover *h)
+{
+	switch (h->phase) {
+	case HANDOVER_CALM:
+		begin(h, HANDOVER_FREE);
+		break;
+	case HANDOVER_FREE:
+		h->usual[HANDOVER_FREE] = median(h->took);
+		begin(h, HANDOVER_KEPT);
+		break;
+	case HANDOVER_KEPT:
+		h->usual[HANDOVER_KEPT] = median(h->took);
+		decide(h);
+		break;
+	case HANDOVER_STAY:
+		break;
+	}
+}
+
 /* Is the caller to be kept here for this one? */
 static bool choose(struct handover *h)
 {
-	uint64_t now = now_ns(), took = now - h->last;
+	uint64_t now = sys_now_ns(), took = now - h->last;
 
 	h->last = now;
 	if (took > PAUSE_NS) {
-		h->phase = HANDOVER_FREE;
-		h->kept = false;
-		h->calls = 0;
-		return false;
-	}
-	if (h->phase != HANDOVER_STAY)
-		h->took[h->phase][h->calls] = (uint32_t)took;
-	if (++h->calls < (h->phase == HANDOVER_STAY ? STAY_CALLS : HANDOVER_TRIES))
+		begin(h, HANDOVER_CALM);
+		h->stay = 0;
 		return h->kept;
-	h->calls = 0;
-	switch (h->phase) {
-	case HANDOVER_FREE:
-		h->phase = HANDOVER_KEPT;
-		h->kept = true;
-		break;
-	case HANDOVER_KEPT: /* by a clear margin only */
-		h->kept = median(h->took[HANDOVER_KEPT]) < median(h->took[HANDOVER_FREE]) / 4 * 3;
-		h->phase = HANDOVER_STAY;
-		break;
-	case HANDOVER_STAY:
-		h->phase = HANDOVER_FREE;
-		h->kept = false;
-		break;
 	}
+	h->calls++;
+	if (h->phase == HANDOVER_STAY) {
+		look(h, (uint32_t)took);
+		return h->kept;
+	}
+	h->took[h->calls - 1] = (uint32_t)took;
+	if (h->calls == HANDOVER_TRIES)
+		end_of_trial(h);
 	return h->kept;
+}
+
+/*
+ * Taking the file, the caller wakes us: after a pause on an idle processor again, where it would
+ * follow us to. So we stay, too. Where calls come in a row it happens seldom.
+ */
+static int add_here(const struct call *c, int fd, bool cloexec, const struct cpus *here)
+{
+	struct cpus ours _unfilled_;
+	bool stay = c->b->handover.phase == HANDOVER_CALM && cpus_of(0, &ours) && cpus_set(0, here);
+	int r = add(c, fd, cloexec, 0);
+
+	if (stay)
+		(void)cpus_set(0, &ours);
+	return r;
 }
 
 int call_hand_over(const struct call *c, int fd, bool cloexec)
 {
 	struct broker *b = c->b;
-	cpu_set_t own _unfilled_, here _unfilled_;
+	struct cpus own _unfilled_, here _unfilled_;
 	int r;
 
 	/* in two steps only where no signal can come between them */
 	if (!b->sync_wake || !b->plan->wait_killable || !choose(&b->handover) ||
 	    !keep_here(c, &own, &here))
 		return call_send_fd(c, fd, cloexec);
-	r = add(c, fd, cloexec, 0);
+	r = add_here(c, fd, cloexec, &here);
 	let_go(c, &own, &here);
 	return r;
 }

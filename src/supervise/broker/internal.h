@@ -46,17 +46,30 @@ struct own_mounts {
 };
 
 /* How files are handed over (handover.c). */
-#define HANDOVER_TRIES 16
+#define HANDOVER_TRIES 8
+
+enum handover_phase { HANDOVER_CALM, HANDOVER_FREE, HANDOVER_KEPT, HANDOVER_STAY };
 
 struct handover {
-	enum { HANDOVER_FREE, HANDOVER_KEPT, HANDOVER_STAY } phase;
+	enum handover_phase phase;
 	bool kept; /* the caller is kept on our processor meanwhile */
+	bool free_wins; /* when last both ways were tried */
 	unsigned calls; /* of this phase */
+	unsigned stay; /* how many before both ways are tried again */
+	unsigned slow; /* of late, by more than those that were not */
 	uint64_t last; /* nanoseconds */
-	uint32_t took[2][HANDOVER_TRIES]; /* from one call to the next, by phase */
+	uint32_t took[HANDOVER_TRIES]; /* from one call to the next, in this phase */
+	uint32_t usual[HANDOVER_STAY]; /* by phase */
+};
+
+/* A path that was read for a call: it is not read twice. */
+struct path_read {
+	uint64_t id, address;
+	char text[PATH_MAX];
 };
 
 struct broker {
+	struct arena *a; /* of the whole run */
 	const struct policy *policy;
 	const struct plan *plan;
 	struct guard *guard;
@@ -67,6 +80,7 @@ struct broker {
 	bool redirects;
 	bool learns;
 	uint64_t *seen; /* hashes of what was told to who learns */
+	bool *taken; /* by the command's own mkdir: plan->fresh, see take_fresh() */
 	struct domains
 		*domains; /* of those that confine themselves (domain.c); NULL = nobody does */
 	struct inquiries *inquiries; /* NULL = nobody is asked about connections */
@@ -77,14 +91,18 @@ struct broker {
 	struct tasks tasks;
 	struct own_mounts own_mounts;
 	struct recent recent;
+	struct path_read read;
 	bool sync_wake; /* who is answered is woken on our processor */
 	struct handover handover;
 	bool umask_used; /* the command has called umask(2) */
 	mode_t initial_umask, own_umask;
 	struct later *later; /* what was told as running later */
 	size_t n_later;
+	bool later_full; /* and that was told */
 	struct before *before;
 	size_t n_before;
+	const char **made; /* protected names that were not there before a person allowed them */
+	size_t n_made;
 	bool asks; /* somebody answers VIOLATION_ASK */
 	uint32_t questions;
 	struct answer *answers; /* that hold for the run */
@@ -101,10 +119,10 @@ struct answer {
 struct later {
 	char *path;
 	const char *reason;
-	bool territory; /* a protected name, allowed because its directory is new */
+	const char *origin; /* where it was before the run; NULL = nowhere */
 };
 
-#define LATER_MAX 1000
+#define LATER_MAX 999 /* one less than a report takes, for the word that there are more */
 
 /* A lock file as it was before the command first touched it. */
 struct before {
@@ -112,6 +130,7 @@ struct before {
 	char hosts[LOCKFILE_HOSTS_MAX];
 };
 
+#define MADE_MAX 1000 /* answers of a person */
 #define BEFORE_MAX 64 /* files; of the others every host is new */
 
 /* One call that waits for its answer. */
@@ -170,6 +189,8 @@ void call_report_exec(const struct call *c, const struct place *p);
 void call_note_before(const struct call *c, const struct place *p);
 /* It is about to be removed or moved away: tell it, if it was protected before this run. */
 void call_note_removal(const struct call *c, const struct place *p);
+/* It is about to be written to: if it is not there, this run makes it. */
+void call_note_made(const struct call *c, const struct place *p);
 /* Tell that a file was made or changed that runs later outside, if it is one. */
 void call_note_later(const struct call *c, const struct place *p, const struct guard_answer *how);
 /* The same, for a reason of its own. */
@@ -181,14 +202,16 @@ void call_report_unix(const struct call *c, const char *path);
 void call_note_used(const struct call *c, const struct place *p);
 void call_note_wanted_socket(const struct call *c, int base, const char *name);
 
-/* The directory was made in this run. */
-bool call_is_new(const struct call *c, const struct place *p);
-/* It holds protected names that were allowed only because it is new. */
-bool call_is_tainted(const struct call *c, const struct place *p);
+/* It is a directory, and was not made in this run. */
+bool call_is_old_directory(const struct call *c, const struct place *p);
+/* One that was went away; was moved from there to here, with all that lies in it. */
 void call_note_gone(const struct call *c, const struct place *p);
+void call_note_moved(const struct call *c, const struct place *from, const struct place *to);
 /* A directory was renamed: what lies in it and was told is told again by its new path. */
 void call_move_later(const struct call *c, const struct place *from, const struct place *to);
 
+/* Is the open file, which has that path, on a mount that is not the sandbox's own (change.c)? */
+bool file_is_foreign(struct broker *b, int file, const char *path);
 /* Modes, owners, attributes, times (change.c); ANSWER_OTHER when it is not such a call. */
 int broker_change(struct call *c);
 
@@ -265,11 +288,3 @@ bool call_only_reads(const struct call *c); /* an open that can change nothing *
 int call_open(struct call *c, int dirfd, uint64_t address, struct opening o);
 int call_openat2(struct call *c);
 int call_truncate(struct call *c);
-
-/* Rename with the git configuration check (gitinstall.c). Under the lock. */
-int install_config(struct call *c, const struct place *from, const struct place *to,
-		   struct guard_answer *why);
-/* by our own copy, at birth */
-int replace_config(struct call *c, const struct place *p, struct guard_answer *why);
-/* A descriptor of ours for the command to write to in vain. */
-int give_commondir(struct call *c, const struct place *p, mode_t mode);

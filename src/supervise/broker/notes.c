@@ -3,6 +3,8 @@
  * What the broker remembers of its own doing: files that run later outside, for the
  * end of the run, and directories that went away.
  */
+#include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +17,7 @@
 #include "policy/match_name.h"
 #include "supervise/broker/internal.h"
 #include "supervise/broker/later.h"
+#include "supervise/broker/tree.h"
 
 static struct before *find_before(const struct broker *b, const char *path)
 {
@@ -70,6 +73,8 @@ static void cut_after(const struct protected_name *name, unsigned top, char *pat
 	int end = name_pattern_covers(name->pattern, path, name->locked ? 0 : top) + 1;
 	char *s = path;
 
+	if (end == 0)
+		return; /* it is not on the path, but leads here */
 	for (const char *n = strchr(name->pattern, '/'); n; n = strchr(n + 1, '/'))
 		end++;
 	while (s && end-- > 0)
@@ -78,48 +83,98 @@ static void cut_after(const struct protected_name *name, unsigned top, char *pat
 		*s = '\0';
 }
 
-void call_note_removal(const struct call *c, const struct place *p)
+static void tell_removed(const struct call *c, const char *path, const char *reason)
 {
-	struct violation v _unfilled_;
-	char path[PLACE_TEXT_MAX] _unfilled_;
-	struct guard_answer why;
-	struct stat st;
+	struct violation v = { .kind = VIOLATION_REMOVED };
 
-	if (!p->root || p->relayed ||
-	    call_judge(c, p, GUARD_WRITE, false, VIOLATION_WRITE, &why) == 0 || why.rule ||
-	    guard_made_here(c->b->guard, p->parent) ||
-	    fstatat(p->parent, p->name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
-	    (S_ISDIR(st.st_mode) && !why.protected)) /* of git only files matter */
-		return;
-	v = (struct violation){ .kind = VIOLATION_REMOVED };
-	place_text(p, path);
-	if (why.protected)
-		cut_after(why.protected, path_depth(p->root), path);
-	text_copy(v.reason, sizeof(v.reason), why.reason);
+	text_copy(v.reason, sizeof(v.reason), reason);
 	call_send(c, &v, path);
 }
 
-void call_note_later(const struct call *c, const struct place *p, const struct guard_answer *how)
+static bool is_made(const struct broker *b, const char *path)
+{
+	for (size_t i = 0; i < b->n_made; i++) {
+		if (strcmp(b->made[i], path) == 0)
+			return true;
+	}
+	return false;
+}
+
+void call_note_made(const struct call *c, const struct place *p)
 {
 	struct broker *b = c->b;
 	char path[PLACE_TEXT_MAX] _unfilled_;
-	const char *reason;
-	struct later *l;
+	struct stat st;
 
-	if (p->relayed)
+	place_text(p, path);
+	if (fstatat(p->parent, p->name, &st, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT ||
+	    b->n_made >= MADE_MAX || is_made(b, path))
+		return;
+	b->made[b->n_made++] = arena_strdup(b->a, path);
+}
+
+/* Was it protected before this run? `directory`: of git only files matter. */
+static void note_removal(const struct call *c, const struct place *p, bool directory)
+{
+	char path[PLACE_TEXT_MAX] _unfilled_;
+	struct guard_answer why;
+
+	if (!p->root || p->relayed ||
+	    call_judge(c, p, GUARD_WRITE, false, VIOLATION_WRITE, &why) == 0 || why.rule ||
+	    guard_made_here(c->b->guard, p->parent, "") || (directory && !why.protected))
 		return;
 	place_text(p, path);
-	reason = how && how->new_territory ? how->new_territory->reason : later_reason(path);
-	if (!reason || b->n_later >= LATER_MAX || is_told(b, path))
+	if (is_made(c->b, path))
 		return;
+	if (why.protected)
+		cut_after(why.protected, path_depth(p->root), path);
+	tell_removed(c, path, why.reason);
+}
+
+void call_note_removal(const struct call *c, const struct place *p)
+{
+	struct stat st;
+
+	if (fstatat(p->parent, p->name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+		note_removal(c, p, S_ISDIR(st.st_mode));
+}
+
+/* `root`: the writable directory that it lies in. Where it was: NULL, or before. */
+static void note_later(const struct call *c, const char *path, const char *root, const char *reason,
+		       const char *origin)
+{
+	struct broker *b = c->b;
+	struct later *l;
+
+	if (is_told(b, path))
+		return;
+	if (b->n_later >= LATER_MAX) {
+		if (!b->later_full)
+			tell(c, root, "and more files than can be listed");
+		b->later_full = true;
+		return;
+	}
 	l = &b->later[b->n_later];
 	l->reason = reason;
-	l->territory = how && how->new_territory;
+	l->origin = origin ? arena_strdup(b->a, origin) : NULL;
 	l->path = strdup(path);
 	if (!l->path)
 		return;
 	b->n_later++;
 	tell(c, l->path, reason);
+}
+
+void call_note_later(const struct call *c, const struct place *p, const struct guard_answer *how)
+{
+	char path[PLACE_TEXT_MAX] _unfilled_;
+	const char *reason;
+
+	if (p->relayed)
+		return;
+	place_text(p, path);
+	reason = how && how->new_territory ? how->new_territory->reason : later_reason(path);
+	if (reason)
+		note_later(c, path, p->root, reason, NULL);
 }
 
 void call_tell_later(const struct call *c, const struct place *p, const char *reason)
@@ -148,35 +203,89 @@ void call_move_later(const struct call *c, const struct place *from, const struc
 			l->path = TAKE_PTR(before);
 			return;
 		}
+		if (l->origin && strcmp(l->path, l->origin) == 0) {
+			free(l->path); /* back again */
+			*l = b->later[--b->n_later];
+			i--;
+			continue;
+		}
 		tell(c, l->path, l->reason);
 	}
 }
 
-bool call_is_tainted(const struct call *c, const struct place *p)
+bool call_is_old_directory(const struct call *c, const struct place *p)
 {
-	char path[PLACE_TEXT_MAX];
+	struct stat st;
 
-	place_text(p, path);
-	for (size_t i = 0; i < c->b->n_later; i++) {
-		if (c->b->later[i].territory && path_within(c->b->later[i].path, path))
-			return true;
-	}
-	return false;
-}
-
-bool call_is_new(const struct call *c, const struct place *p)
-{
-	_cleanup_fd_ int fd = place_open(p);
-
-	return fd >= 0 && guard_made_here(c->b->guard, fd);
+	return fstatat(p->parent, p->name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode) &&
+	       !guard_made_here(c->b->guard, p->parent, p->name);
 }
 
 void call_note_gone(const struct call *c, const struct place *p)
 {
 	char path[PLACE_TEXT_MAX];
 
+	note_removal(c, p, true);
 	place_text(p, path);
-	/* a package that is installed anew may bring what a new package may */
-	if (!later_is_installed(path))
-		guard_note_gone(c->b->guard, path);
+	guard_note_gone(c->b->guard, path, false);
+}
+
+struct move {
+	const struct call *c;
+	const struct place *to;
+	const char *root;
+	size_t old_len; /* of the path that it had */
+	char new[PLACE_TEXT_MAX]; /* what stands for that now */
+};
+
+/*
+ * What was protected from before is not new, but it counts in another place now. If it came to
+ * where it was earlier in this run, it is listed, and its entry moves along.
+ */
+static void note_became(const struct move *m, const char *old)
+{
+	const char *rest = old + m->old_len;
+	const struct protected_name *name;
+	char path[PLACE_TEXT_MAX] _unfilled_;
+
+	if (!m->to->root || m->to->relayed || is_told(m->c->b, old) ||
+	    strlen(m->new) + strlen(rest) >= sizeof(path))
+		return;
+	text_copy(path, sizeof(path), m->new);
+	text_copy(path + strlen(m->new), sizeof(path) - strlen(m->new), rest);
+	name = guard_name_of(m->c->b->guard, path, m->to->root);
+	if (name && !later_is_installed(path))
+		note_later(m->c, path, m->to->root, name->reason, old);
+}
+
+/* The path is the one that it had. */
+static enum tree_next visit_moved(void *ctx, const struct tree_entry *e)
+{
+	const struct move *m = ctx;
+	struct guard *g = m->c->b->guard;
+	const struct protected_name *name = guard_name_of(g, e->path, m->root);
+
+	if (later_is_installed(e->path) || guard_made_here(g, e->dirfd, e->name))
+		return TREE_SKIP;
+	if (name && !guard_made_here(g, e->dirfd, "")) {
+		tell_removed(m->c, e->path, name->reason);
+		note_became(m, e->path);
+	}
+	if (e->type == DT_DIR || e->type == DT_UNKNOWN)
+		guard_note_gone(g, e->path, false);
+	return name ? TREE_SKIP : TREE_GO_ON;
+}
+
+void call_note_moved(const struct call *c, const struct place *from, const struct place *to)
+{
+	struct move m = { .c = c, .to = to, .root = from->root };
+	char path[PLACE_TEXT_MAX];
+	int r;
+
+	note_removal(c, from, true);
+	place_text(from, path);
+	place_text(to, m.new);
+	m.old_len = strlen(path);
+	r = tree_walk(to->parent, to->name, path, visit_moved, &m);
+	guard_note_gone(c->b->guard, path, r != 0);
 }

@@ -18,7 +18,7 @@
 
 #include "base/fd.h"
 #include "base/sys.h"
-#include "supervise/broker/internal.h"
+#include "supervise/broker/gitfiles.h"
 
 #define SYMLINK_HOPS_MAX 40
 #define SLOW_RETRY_US 5000
@@ -147,29 +147,50 @@ static int open_slowly(const struct call *c, int *file, int flags)
 	return ANSWER_SENT;
 }
 
-/* A descriptor of the command by its magic name: judged by where the file lies now. */
+/* Is what lies at the place this very file? */
+static bool is_same_file(const struct place *p, const struct stat *st)
+{
+	struct stat here;
+
+	return fstatat(p->parent, p->name, &here, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       here.st_dev == st->st_dev && here.st_ino == st->st_ino;
+}
+
+/*
+ * A descriptor of the command by its magic name: judged by where the file lies now. It may have been
+ * opened outside (what stdin was given), where that path means something else: then it is
+ * opened only if it is what lies there in the sandbox, and by that name.
+ */
 static int open_magic(struct call *c, int number, const struct opening *o, int *ret_slow)
 {
 	_cleanup_place_ struct place p = PLACE_INIT;
 	_cleanup_fd_ int file = call_open_fd(c, number);
 	struct guard_answer why;
 	char path[PATH_MAX];
+	const char *root;
 	struct stat st;
-	bool relayed;
+	bool relayed, foreign;
 	int r;
 
-	if (file < 0 || fd_path(c->b, file, path) < 0 || !guarded_root(c->b, path, &relayed) ||
-	    fstat(file, &st) < 0 || (o->flags & (O_NOFOLLOW | O_EXCL)))
+	if (file < 0 || fd_path(c->b, file, path) < 0 || fstat(file, &st) < 0 ||
+	    (o->flags & (O_NOFOLLOW | O_EXCL)))
+		return ANSWER_CONTINUE;
+	root = guarded_root(c->b, path, &relayed);
+	if (!root)
+		return ANSWER_CONTINUE;
+	foreign = !c->b->plan->bare && file_is_foreign(c->b, file, st.st_nlink > 0 ? path : root);
+	if (foreign && st.st_nlink == 0)
 		return ANSWER_CONTINUE;
 	if (st.st_nlink > 0) { /* an unlinked file has no name to guard */
 		r = place_resolve(c->b, c->b->root, path, 0, &p);
-		if (r < 0 || !p.root)
+		if (r < 0 || !p.root || (foreign && !is_same_file(&p, &st)))
 			return ANSWER_CONTINUE;
 		r = call_ask(c, &p, GUARD_WRITE, false, VIOLATION_WRITE, &why);
 		if (r < 0)
 			return r;
 	}
-	r = open_again(c->b, file, o->flags);
+	r = foreign ? open_place(&p, &(struct opening){ o->flags & ~O_CREAT, 0, 0 })
+		    : open_again(c->b, file, o->flags);
 	if (r == -ENXIO || r == -EAGAIN) {
 		*ret_slow = file;
 		file = -1;

@@ -5,10 +5,12 @@
  * anything. Told once: deep in a tree each directory, near the home directory each name.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/fd.h"
 #include "base/path.h"
@@ -50,15 +52,24 @@ void call_note_used(const struct call *c, const struct place *p)
 	struct violation v = { .kind = VIOLATION_USED };
 	const struct policy *policy = c->b->policy;
 	char path[PLACE_TEXT_MAX] _unfilled_;
-	bool shallow;
+	struct stat st;
+	bool shallow, made;
 
 	if (!c->b->learns || p->relayed || !p->root || path_within(p->path, policy->cwd))
 		return;
 	place_text(p, path);
 	shallow = path_depth(p->path) <= path_depth(policy->home) + SHALLOW;
+	made = fstatat(p->parent, p->name, &st, AT_SYMLINK_NOFOLLOW) < 0;
+	/* `mkdir -p` of what is there; what is made beside it must still be told */
+	if (!made && S_ISDIR(st.st_mode))
+		return;
 	/* the name itself and what lies in it are two things */
-	if (is_first(c->b, hash_text(shallow ? path : p->path, shallow ? 1u : 2u)))
-		call_send(c, &v, path);
+	if (!is_first(c->b, hash_text(shallow ? path : p->path, shallow ? 1u : 2u)))
+		return;
+	/* told before it is done: what is not there yet is made */
+	if (made)
+		v.kind = VIOLATION_MADE;
+	call_send(c, &v, path);
 }
 
 void call_note_wanted_socket(const struct call *c, int base, const char *name)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Calls that the kernel decides alone and the broker only watches, to tell what
- * was refused and why: removing names, changing times; and on request reading and
+ * was refused and why: removing files, changing times; and on request reading and
  * executing. The answer is always
  * "continue": nothing here allows or denies anything.
  *
@@ -111,18 +111,6 @@ static void watch_change(struct call *c, int dirfd, uint64_t address, enum viola
 		call_note_used(c, &p);
 }
 
-/* A directory that was there before goes away: see guard_note_gone(). */
-static void watch_rmdir(struct call *c, int dirfd, uint64_t address)
-{
-	_cleanup_place_ struct place p = PLACE_INIT;
-	char path[PATH_MAX];
-
-	if (call_read_path(c, address, path) == 0 && call_resolve(c, dirfd, path, 0, &p) == 0 &&
-	    p.root && !p.relayed && !call_is_new(c, &p))
-		call_note_gone(c, &p);
-	watch_change(c, dirfd, address, VIOLATION_DELETE);
-}
-
 static void watch_read(struct call *c, int dirfd, uint64_t address)
 {
 	char path[PATH_MAX] _unfilled_, base[PATH_MAX] _unfilled_, *full;
@@ -166,9 +154,6 @@ void broker_watch(struct call *c)
 	case SYS_unlink:
 		watch_change(c, AT_FDCWD, a[0], VIOLATION_DELETE);
 		break;
-	case SYS_rmdir:
-		watch_rmdir(c, AT_FDCWD, a[0]);
-		break;
 	case SYS_utime:
 	case SYS_utimes:
 		watch_change(c, AT_FDCWD, a[0], VIOLATION_MODE);
@@ -178,10 +163,7 @@ void broker_watch(struct call *c)
 		break;
 #endif
 	case SYS_unlinkat:
-		if (a[2] & AT_REMOVEDIR)
-			watch_rmdir(c, (int)a[0], a[1]);
-		else
-			watch_change(c, (int)a[0], a[1], VIOLATION_DELETE);
+		watch_change(c, (int)a[0], a[1], VIOLATION_DELETE);
 		break;
 	case SYS_utimensat:
 		if (a[1])

@@ -5,6 +5,7 @@ what came back for each, as text ("[...]" is an error).
     how    tcp, udp, socks (host and port are asked for at 127.0.0.1:1080)
     host, port, data (latin1), wait (seconds without an answer)
     tls    a server name, or "" for none; mptcp, fastopen: true; family: 6 for a name's IPv6
+    then   a list of what to send after data, each a moment later
 """
 import json
 import socket
@@ -12,6 +13,7 @@ import ssl
 import struct
 import sys
 import threading
+import time
 
 
 def family(host):
@@ -48,6 +50,9 @@ def stream(a, data, got):
         s = ssl._create_unverified_context().wrap_socket(s, server_hostname=a["tls"] or None)
     s.sendall(rest)
     s.settimeout(a.get("wait", 0.4))
+    for piece in a.get("then", ()):
+        time.sleep(0.02)
+        s.sendall(piece.encode("latin1"))
     while more := s.recv(65536):
         got.append(more)
 

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Keeps hidden what is hidden. What hides a file is a mount on it, and the kernel takes that mount
+ * away, in all namespaces, when somebody outside puts another file in its place: as every program
+ * does that saves by renaming. And what a rule hides may not exist yet when the command starts.
+ *
+ * So the directories on the way to hidden places are watched while a command runs, and what
+ * appears there is hidden as well, from outside, in the sandbox's namespaces. Between the two there
+ * is a moment in which it can be read: that cannot be helped, and is told.
+ *
+ * A command that is over soon pays nothing: the watch begins after a while, with a look at what
+ * happened before.
+ *
+ *   veil_new()   watch; NULL = there is nothing to
+ *   veil_fd()    readable when veil_step() has something to do
+ *   veil_step()  look, and hide
+ */
+#pragma once
+
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "policy/policy.h"
+#include "sandbox/plan.h"
+
+#define VEIL_BEGIN_MS 50 /* after the start */
+
+struct veil;
+
+/* started_ms: when the plan was made (sys_now_ms()). 0 or -errno: nothing can be watched here. */
+int veil_new(struct arena *a, const struct policy *p, const struct plan *plan, uint64_t started_ms,
+	     struct veil **ret) NODISCARD;
+void veil_free(struct veil *v);
+int veil_fd(const struct veil *v);
+
+/*
+ * Hides what has appeared, in these namespaces; `told` hears of each path once. Fails when
+ * something could not be hidden: then it can be read inside.
+ */
+int veil_step(struct veil *v, int user_ns, int mount_ns, void (*told)(void *ctx, const char *path),
+	      void *ctx, struct error *e) NODISCARD;
