@@ -20,7 +20,6 @@
 #include "base/sys.h"
 #include "supervise/broker/gitfiles.h"
 
-#define SYMLINK_HOPS_MAX 40
 #define SLOW_RETRY_US 5000
 
 /* What openat2() knows; it refuses the rest, which open() ignores. */

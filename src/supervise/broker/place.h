@@ -38,10 +38,13 @@ struct recent {
 	}
 
 #define PLACE_TEXT_MAX (PATH_MAX + NAME_MAX + 2)
+#define SYMLINK_HOPS_MAX 40 /* links that are followed by hand, as many as the kernel does */
 
 void place_done(struct place *p);
 /* The thing itself, O_PATH, without following a link; -1 when it is not there. */
 int place_open(const struct place *p);
+/* Something has that name, be it a link that leads nowhere. */
+bool place_exists(const struct place *p);
 /* The whole path; ret has PLACE_TEXT_MAX bytes. */
 void place_text(const struct place *p, char *ret);
 #define _cleanup_place_ __attribute__((cleanup(place_done)))

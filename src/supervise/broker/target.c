@@ -111,6 +111,11 @@ int place_open(const struct place *p)
 	return openat(p->parent, p->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 }
 
+bool place_exists(const struct place *p)
+{
+	return faccessat(p->parent, p->name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
 void place_text(const struct place *p, char *ret)
 {
 	path_put(ret, p->path, p->name);

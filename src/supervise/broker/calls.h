@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Between the two files of brokered calls: calls.c, and moves.c for links and renames. */
+#pragma once
+
+#include "supervise/broker/internal.h"
+
+/*
+ * Resolve the place of a name that is to be made, or leave the call alone: 0 when the guard should
+ * be asked about it, ANSWER_CONTINUE when it is not guarded.
+ */
+int call_prepare(struct call *c, int dirfd, uint64_t address, struct place *p,
+		 enum violation_kind kind);
+
+/* A symbolic link is to lie at p: 0, or -EACCES, which is told. */
+int call_refuse_link(const struct call *c, const struct place *p, enum violation_kind kind);
+
+int call_link(struct call *c, int fromfd, uint64_t from_at, int tofd, uint64_t to_at, int flags);
+int call_rename(struct call *c, int fromfd, uint64_t from_at, int tofd, uint64_t to_at,
+		unsigned flags);
+int call_rmdir(struct call *c, int dirfd, uint64_t address);
