@@ -56,13 +56,6 @@ int explain_path_target(const struct question *q, const char **ret, struct error
 	return 0;
 }
 
-/* Judged by what is written, not by the name alone. */
-static bool is_git_config(const struct protected_name *n)
-{
-	return protected_by_content(n) &&
-	       (text_ends(n->pattern, "/config") || text_ends(n->pattern, "/config.worktree"));
-}
-
 void explain_protected(const struct question *q, const struct protected_name *n, struct answer *ret)
 {
 	struct arena *a = q->inv->arena;
@@ -71,9 +64,9 @@ void explain_protected(const struct question *q, const struct protected_name *n,
 	ret->rule = "filesystem.protect";
 	ret->entry = n->pattern;
 	ret->source = origin_text(a, &n->origin);
-	if (is_git_config(n)) {
-		ret->reason = "git runs programs named in its configuration; git itself may change "
-			      "it (git config), within harmless keys";
+	/* judged by what is written, not by the name alone */
+	if (strcmp(protected_lifter(q->policy, n)->pattern, ".git/config") == 0) {
+		ret->reason = GIT_CONFIG_REASON;
 		ret->hint = hint_git_config(q->policy);
 		return;
 	}

@@ -22,6 +22,7 @@
 #include "cli/cli.h"
 #include "cli/log_show.h"
 #include "policy/inputs.h"
+#include "supervise/report.h"
 
 #define FOLLOW_SHOWN 10 /* records shown before those that come */
 #define FOLLOW_LOOK_MS 1000 /* at least this often, should no event come */
@@ -292,29 +293,38 @@ static int find_log(const struct invocation *inv, const char **ret, struct error
 	return *ret ? 0 : error_set(e, ENOENT, "there is no audit log: audit.path is none");
 }
 
+/* Is it one of these? If not, which is nearest, and what there are. */
+static bool is_among(const char *kind, const char *(*name_of)(size_t), struct nearest *near,
+		     struct buf *known)
+{
+	const char *name;
+
+	for (size_t i = 0; (name = name_of(i)); i++) {
+		if (strcmp(name, kind) == 0)
+			return true;
+		nearest_try(near, kind, name);
+		buf_printf(known, "%s%s", i ? ", " : "", name);
+	}
+	return false;
+}
+
 /* A kind that nothing has would be an empty answer. */
 static int check_kind(const struct viewer *v, const char *kind)
 {
-	static const char *const kinds[] = { "run-start", "run-end", "violation", "network",
-					     "lost",      "repair",  "mcp-start", "mcp-call",
-					     "write",     "read",    "connect",   "unix",
-					     "listen",    "exec",    "limit",     "policy-change" };
+	_cleanup_buf_ struct buf records = BUF_INIT(BUF_MAX_TEXT);
+	_cleanup_buf_ struct buf denials = BUF_INIT(BUF_MAX_TEXT);
 	struct nearest near = { 0 };
 
-	for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
-		if (strcmp(kinds[i], kind) == 0)
-			return 0;
-		nearest_try(&near, kind, kinds[i]);
-	}
+	if (is_among(kind, log_event, &near, &records) ||
+	    is_among(kind, report_kind, &near, &denials))
+		return 0;
 	if (near.name)
 		return error_set(v->e, EINVAL,
 				 "--kind: there are no records '%s'; did you mean %s?",
 				 output_safe(v->inv->arena, kind), near.name);
 	return error_set(v->e, EINVAL,
-			 "--kind: there are no records '%s'; there are run-start, run-end, "
-			 "violation, network, policy-change, mcp-call, and of violations write, "
-			 "read, connect, unix, listen, exec, limit",
-			 output_safe(v->inv->arena, kind));
+			 "--kind: there are no records '%s'; there are %s, and of violations %s",
+			 output_safe(v->inv->arena, kind), buf_str(&records), buf_str(&denials));
 }
 
 static int read_options(struct viewer *v)

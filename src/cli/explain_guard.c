@@ -26,15 +26,6 @@ static const char *deepest_over(const char *const *v, size_t n, const char *path
 	return found;
 }
 
-static const struct protected_name *find_name(const struct policy *p, const char *pattern)
-{
-	for (size_t i = 0; i < p->fs.n_protected; i++) {
-		if (strcmp(p->fs.protected[i].pattern, pattern) == 0)
-			return &p->fs.protected[i];
-	}
-	return NULL;
-}
-
 static const char *directory_of(struct arena *a, const char *path)
 {
 	const char *slash = strrchr(path, '/');
@@ -91,7 +82,7 @@ bool explain_guarded(const struct question *q, const struct plan *plan, struct a
 	guard_ask(guard_new(a, q->policy, plan), &ask, &said);
 	if (said.allowed)
 		return false;
-	name = said.git_config ? find_name(q->policy, ".git/config") : said.git_name;
+	name = said.git_config ? protected_find(q->policy, ".git/config") : said.git_name;
 	ret->rule = ret->entry = ret->hint = NULL;
 	ret->source = "default";
 	ret->reason = said.reason;

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/path.h"
-#include "base/text.h"
 #include "cli/explain.h"
 #include "sandbox/backend.h"
 
@@ -45,35 +44,15 @@ static const struct mount_step *step_over(const struct plan *plan, const char *p
 	return found;
 }
 
-/* Of git's own names, which the broker knows by content, the first of each kind lifts them all. */
-static const struct protected_name *first_of_its_kind(const struct policy *p,
-						      const struct protected_name *n)
-{
-	static const char *const kinds[][2] = {
-		{ "/hooks", ".git/hooks" },     { "/commondir", ".git/commondir" },
-		{ "/config", ".git/config" },   { "/config.worktree", ".git/config" },
-		{ "/remotes", ".git/remotes" }, { "/branches", ".git/branches" },
-	};
-
-	for (size_t k = 0; protected_by_content(n) && k < ARRAY_LEN(kinds); k++) {
-		for (size_t i = 0; text_ends(n->pattern, kinds[k][0]) && i < p->fs.n_protected;
-		     i++) {
-			if (strcmp(p->fs.protected[i].pattern, kinds[k][1]) == 0)
-				return &p->fs.protected[i];
-		}
-	}
-	return n;
-}
-
 /* Git writes it as it is, so that nobody could look at what: the broker leaves it alone. */
 static bool is_left_to_git(const struct protected_name *n)
 {
 	return strcmp(n->pattern, ".git/worktrees/*/gitdir") == 0;
 }
 
-static void explain_first(const struct question *q, struct answer *ret)
+static void explain_name(const struct question *q, struct answer *ret)
 {
-	const struct protected_name *first = first_of_its_kind(q->policy, ret->name);
+	const struct protected_name *lifter = protected_lifter(q->policy, ret->name);
 
 	if (is_left_to_git(ret->name)) {
 		*ret = (struct answer){ .target = ret->target,
@@ -82,14 +61,14 @@ static void explain_first(const struct question *q, struct answer *ret)
 					.reason = "git writes it when a worktree comes or moves" };
 		return;
 	}
-	if (first == ret->name)
+	if (lifter == ret->name)
 		return;
-	explain_protected(q, first, ret);
-	if (!first->lifted)
+	explain_protected(q, lifter, ret);
+	if (!lifter->lifted)
 		return;
 	ret->verdict = VERDICT_ALLOW;
 	ret->rule = "filesystem.unprotect";
-	ret->source = origin_text(q->inv->arena, &first->lifted_by);
+	ret->source = origin_text(q->inv->arena, &lifter->lifted_by);
 	ret->reason = "the name is not protected";
 	ret->hint = NULL;
 }
@@ -221,7 +200,7 @@ int explain_by_plan(const struct question *q, enum access access, struct answer 
 	if (r < 0 || !plan)
 		return r;
 	if (ret->name) {
-		explain_first(q, ret);
+		explain_name(q, ret);
 		*ret_decided = true;
 		return 0;
 	}

@@ -211,7 +211,13 @@ static const struct {
 	{ "violation", show_violation },  { "network", show_network },
 	{ "policy-change", show_change }, { "mcp-call", show_call },
 	{ "repair", show_repair },        { "lost", show_lost },
+	{ "mcp-start", show_any },
 };
+
+const char *log_event(size_t i)
+{
+	return i < ARRAY_LEN(shows) ? shows[i].event : NULL;
+}
 
 void log_show(const struct chain_line *l, const struct json_span *record, struct buf *out)
 {

@@ -22,6 +22,9 @@ struct log_filter {
 bool log_filter_takes(const struct log_filter *f, const struct chain_line *l,
 		      const struct json_span *record);
 
+/* The kinds of records, by number; NULL past the last. */
+const char *log_event(size_t i);
+
 /* One line for people, without line break; whatever the record holds is escaped. */
 void log_show(const struct chain_line *l, const struct json_span *record, struct buf *out);
 

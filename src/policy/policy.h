@@ -210,6 +210,19 @@ int policy_load_live(struct arena *a, const struct policy_inputs *in, const stru
  * content, not where it is called .git; git itself may change some of them.
  */
 bool protected_by_content(const struct protected_name *name);
+/* The entry of exactly this name, one that is not lifted if there is one; NULL = there is none. */
+const struct protected_name *protected_find(const struct policy *p, const char *pattern);
+/*
+ * What lifts a name. Of git's own each kind is lifted as a whole, by the entry for .git itself:
+ * ".git/hooks" for the hooks of submodules too. All others stand for themselves.
+ */
+const struct protected_name *protected_lifter(const struct policy *p,
+					      const struct protected_name *name);
+
+/* Why git's configuration cannot be written, whoever says so. */
+#define GIT_CONFIG_REASON                                                                          \
+	"git runs programs named in its configuration; git itself may change it (git config), "    \
+	"within harmless keys"
 
 /* Does the managed file keep others from setting this key? */
 bool policy_is_locked(const struct policy *p, const char *key);

@@ -176,6 +176,35 @@ bool protected_by_content(const struct protected_name *name)
 	       strcmp(name->pattern, ".git/info/attributes") != 0;
 }
 
+const struct protected_name *protected_find(const struct policy *p, const char *pattern)
+{
+	const struct protected_name *found = NULL;
+
+	for (size_t i = 0; i < p->fs.n_protected; i++) {
+		const struct protected_name *name = &p->fs.protected[i];
+
+		if ((!found || found->lifted) && strcmp(name->pattern, pattern) == 0)
+			found = name;
+	}
+	return found;
+}
+
+const struct protected_name *protected_lifter(const struct policy *p,
+					      const struct protected_name *name)
+{
+	static const char *const kinds[][2] = {
+		{ "/hooks", ".git/hooks" },     { "/commondir", ".git/commondir" },
+		{ "/config", ".git/config" },   { "/config.worktree", ".git/config" },
+		{ "/remotes", ".git/remotes" }, { "/branches", ".git/branches" },
+	};
+
+	for (size_t i = 0; protected_by_content(name) && i < ARRAY_LEN(kinds); i++) {
+		if (text_ends(name->pattern, kinds[i][0]))
+			return protected_find(p, kinds[i][1]);
+	}
+	return name;
+}
+
 const struct protected_name *protect_match(const struct policy *p, unsigned root_depth,
 					   const char *path)
 {

@@ -71,15 +71,10 @@ static bool is_wanted(const char *section)
 /* The name that lifts it, NULL when somebody has. */
 static const struct protected_name *name_for(const struct compiler *c, enum lead_kind kind)
 {
-	const char *pattern = kind == LEAD_HOOKS ? ".git/hooks" : ".git/config";
+	const struct protected_name *name =
+		protected_find(c->p, kind == LEAD_HOOKS ? ".git/hooks" : ".git/config");
 
-	for (size_t i = 0; i < c->p->fs.n_protected; i++) {
-		const struct protected_name *name = &c->p->fs.protected[i];
-
-		if (strcmp(name->pattern, pattern) == 0 && !name->lifted)
-			return name;
-	}
-	return NULL;
+	return name && !name->lifted ? name : NULL;
 }
 
 /*

@@ -259,19 +259,31 @@ void report_prune(struct report *r)
 	r->n_removed = kept;
 }
 
+/* Of denials; what was told for another reason is in a list of its own. */
+static const struct {
+	const char *kind, *phrase;
+} denials[] = {
+	{ "write", "denied write to" },
+	{ "read", "denied read of" },
+	{ "exec", "denied exec of the setuid file" },
+	{ "connect", "denied connect to" },
+	{ "unix", "denied connect to" },
+	{ "listen", "denied listening on" },
+	{ "limit", "limit" },
+};
+
+const char *report_kind(size_t i)
+{
+	return i < ARRAY_LEN(denials) ? denials[i].kind : NULL;
+}
+
 static const char *phrase_of(const char *kind)
 {
-	static const char *const phrases[][2] = {
-		{ "exec", "exec of the setuid file" }, { "read", "read of" },
-		{ "connect", "connect to" },           { "unix", "connect to" },
-		{ "listen", "listening on" },
-	};
-
-	for (size_t i = 0; i < ARRAY_LEN(phrases); i++) {
-		if (strcmp(kind, phrases[i][0]) == 0)
-			return phrases[i][1];
+	for (size_t i = 0; i < ARRAY_LEN(denials); i++) {
+		if (strcmp(kind, denials[i].kind) == 0)
+			return denials[i].phrase;
 	}
-	return "write to";
+	return denials[0].phrase;
 }
 
 /* What has to be escaped would not work as it is printed; only the machine forms have it. */
@@ -284,7 +296,7 @@ void report_describe(const struct report_entry *entry, struct buf *out)
 {
 	bool limit = strcmp(entry->kind, "limit") == 0;
 
-	buf_printf(out, limit ? "limit " : "denied %s ", phrase_of(entry->kind));
+	buf_printf(out, "%s ", phrase_of(entry->kind));
 	text_append_safe(out, entry->target);
 	if (limit)
 		buf_puts(out, " reached");

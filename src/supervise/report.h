@@ -20,7 +20,7 @@
 #define REPORT_ENTRIES_MAX 1000
 
 struct report_entry {
-	const char *kind; /* "write", "read", "exec", "limit" */
+	const char *kind; /* "write", "read", ...: of denials one of report_kind() */
 	const char *target;
 	const char *rule, *source, *reason, *hint, *process;
 	int pid;
@@ -67,6 +67,9 @@ void report_prune(struct report *r);
 
 /* "denied write to /etc/hosts — outside the writable directories (allow with: ...)" */
 void report_describe(const struct report_entry *entry, struct buf *out);
+
+/* The kinds of denials, by number; NULL past the last. */
+const char *report_kind(size_t i);
 
 /* There is a hint, and it works as it is shown. */
 bool report_can_hint(const struct report_entry *entry);

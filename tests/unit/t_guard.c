@@ -500,10 +500,28 @@ static void test_locked(void **state)
 	assert_false(t.a.protected->locked);
 }
 
+/* What the managed file protects once more stays so, though somebody lifts the default's. */
+static void test_locked_git(void **state)
+{
+	struct fixture *f = *state;
+	struct asked t;
+
+	fixture_managed(f, "filesystem: {protectNames: [.git/hooks, .git/commondir, .git/config]}");
+	fixture_user(f, "filesystem: {unprotect: [.git/hooks, .git/commondir, .git/config]}");
+	t = start(state);
+	make_dir(f, "a/.git/objects");
+	make_dir(f, "a/.git/refs");
+	make_dir(f, "a/.git/hooks");
+	assert_false(WRITE("a/.git/hooks/pre-commit"));
+	assert_false(WRITE("a/.git/commondir"));
+	assert_false(WRITE("a/.git/config"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_held, fixture_up, fixture_down),
+		cmocka_unit_test_setup_teardown(test_locked_git, fixture_up, fixture_down),
 		cmocka_unit_test_setup_teardown(test_in_git_dir, fixture_up, fixture_down),
 		cmocka_unit_test_setup_teardown(test_birth_with_links, fixture_up, fixture_down),
 		cmocka_unit_test_setup_teardown(test_names, fixture_up, fixture_down),

@@ -36,9 +36,8 @@ struct guard {
 	const struct policy *p;
 	const struct plan *plan;
 	bool has_deny_rules;
-	bool hooks_lifted, config_lifted, commondir_lifted; /* by filesystem.unprotect */
-	/* the names that it lifts for that */
-	const struct protected_name *hooks, *commondir, *remotes, *branches;
+	/* of git's own: lifted or not, each for all of its kind (protected_lifter()) */
+	const struct protected_name *hooks, *config, *commondir, *remotes, *branches;
 	uint64_t *gone; /* hashes of paths */
 	size_t n_gone;
 	struct territory *v; /* open addressing, power of two */
@@ -55,22 +54,11 @@ struct guard *guard_new(struct arena *a, const struct policy *p, const struct pl
 	for (size_t i = 0; i < p->fs.rules.n; i++)
 		g->has_deny_rules |= p->fs.rules.v[i].access == ACCESS_WRITE &&
 				     p->fs.rules.v[i].verdict == VERDICT_DENY;
-	g->config_lifted = p->fs.allow_git_config;
-	for (size_t i = 0; i < p->fs.n_protected; i++) {
-		const struct protected_name *name = &p->fs.protected[i];
-
-		g->config_lifted |= name->lifted && strcmp(name->pattern, ".git/config") == 0;
-		if (strcmp(name->pattern, ".git/hooks") == 0)
-			g->hooks = name;
-		if (strcmp(name->pattern, ".git/commondir") == 0)
-			g->commondir = name;
-		if (strcmp(name->pattern, ".git/remotes") == 0)
-			g->remotes = name;
-		if (strcmp(name->pattern, ".git/branches") == 0)
-			g->branches = name;
-		g->hooks_lifted |= name->lifted && name == g->hooks;
-		g->commondir_lifted |= name->lifted && name == g->commondir;
-	}
+	g->hooks = protected_find(p, ".git/hooks");
+	g->config = protected_find(p, ".git/config");
+	g->commondir = protected_find(p, ".git/commondir");
+	g->remotes = protected_find(p, ".git/remotes");
+	g->branches = protected_find(p, ".git/branches");
 	return g;
 }
 
@@ -367,14 +355,13 @@ bool guard_in_git_dir(int dirfd, const char *path, const char *root, bool in_dou
 static void ask_config(const struct guard *g, const struct guard_question *q,
 		       struct guard_answer *ret)
 {
-	if (g->config_lifted || q->op == GUARD_RENAME_FROM)
+	if (g->config->lifted || q->op == GUARD_RENAME_FROM)
 		return;
 	ret->git_config = true;
 	if (q->op == GUARD_RENAME_TO && !q->directory)
 		ret->way = GUARD_CONFIG;
 	else
-		deny(ret, "git runs programs named in its configuration; git itself may change it "
-			  "(git config), within harmless keys");
+		deny(ret, GIT_CONFIG_REASON);
 }
 
 /* .git as a file leads elsewhere, as in a worktree or submodule: only where all is new. */
@@ -396,7 +383,7 @@ static void ask_main_config(const struct guard *g, const struct guard_question *
 static void ask_hooks(const struct guard *g, const struct guard_question *q,
 		      struct guard_answer *ret)
 {
-	if (!g->hooks_lifted && q->op != GUARD_MAKE_DIR && q->op != GUARD_RENAME_FROM &&
+	if (!g->hooks->lifted && q->op != GUARD_MAKE_DIR && q->op != GUARD_RENAME_FROM &&
 	    is_git_dir(q->parent, q->path, strlen(q->path)))
 		deny_hooks(g, ret);
 }
@@ -406,7 +393,7 @@ static void ask_commondir(const struct guard *g, const struct guard_question *q,
 {
 	bool worktree;
 
-	if (g->commondir_lifted)
+	if (g->commondir->lifted)
 		return;
 	worktree = is_worktree(q);
 	if (q->op == GUARD_WRITE && q->creates && worktree && lacks(q->parent, q->name))
@@ -422,7 +409,7 @@ static void ask_commondir(const struct guard *g, const struct guard_question *q,
 static void ask_head(const struct guard *g, const struct guard_question *q,
 		     struct guard_answer *ret)
 {
-	if (!g->commondir_lifted && q->op != GUARD_RENAME_FROM && !has(q->parent, q->name) &&
+	if (!g->commondir->lifted && q->op != GUARD_RENAME_FROM && !has(q->parent, q->name) &&
 	    !lacks(q->parent, "commondir"))
 		deny(ret, "it would turn the directory into a git directory unchecked");
 }
@@ -456,7 +443,7 @@ static const struct {
 /* What git would run or follow, by the content of the directory. */
 static void ask_git(const struct guard *g, const struct guard_question *q, struct guard_answer *ret)
 {
-	if (!g->hooks_lifted && inside_hooks(q)) {
+	if (!g->hooks->lifted && inside_hooks(q)) {
 		if (!(text_ends(q->name, ".sample") && q->op == GUARD_WRITE) &&
 		    q->op != GUARD_RENAME_FROM)
 			deny_hooks(g, ret);
@@ -765,7 +752,7 @@ static enum tree_next visit_link(void *ctx, const struct tree_entry *e)
 
 const char *guard_check_birth(const struct guard *g, const struct guard_question *q)
 {
-	if (!g->hooks_lifted && !holds_only_samples(q->parent, "hooks"))
+	if (!g->hooks->lifted && !holds_only_samples(q->parent, "hooks"))
 		return "the directory would become a git directory, and holds hooks";
 	if ((!g->remotes->lifted && !holds_only_samples(q->parent, "remotes")) ||
 	    (!g->branches->lifted && !holds_only_samples(q->parent, "branches")))
@@ -773,7 +760,7 @@ const char *guard_check_birth(const struct guard *g, const struct guard_question
 		       "kind";
 	if (!lacks(q->parent, "commondir") || !lacks(q->parent, "config.worktree"))
 		return "the directory would become a git directory, and holds other configuration";
-	if (!g->hooks_lifted && tree_walk(q->parent, ".", q->path, visit_link, NULL) != 0)
+	if (!g->hooks->lifted && tree_walk(q->parent, ".", q->path, visit_link, NULL) != 0)
 		return "the directory would become a git directory, and holds links";
 	return NULL;
 }
@@ -786,10 +773,10 @@ bool guard_may_be_git_dir(int source, const char *name)
 
 bool guard_checks_links(const struct guard *g)
 {
-	return !g->hooks_lifted;
+	return !g->hooks->lifted;
 }
 
 bool guard_checks_config(const struct guard *g)
 {
-	return !g->config_lifted;
+	return !g->config->lifted;
 }
