@@ -151,11 +151,28 @@ static const struct builtin_name builtin_names[] = {
 	{ ".ai-jail", "policy of another sandbox" },
 };
 
+/*
+ * Does the broker find it by what a directory holds? Only those of the table: others that the
+ * settings name in .git are compared as they are written, or nobody would guard them.
+ */
+static bool is_by_content(const char *pattern)
+{
+	if (!text_starts(pattern, ".git/") || strcmp(pattern, ".git/info/attributes") == 0)
+		return false;
+	for (size_t i = 0; i < ARRAY_LEN(builtin_names); i++) {
+		if (strcmp(builtin_names[i].pattern, pattern) == 0)
+			return true;
+	}
+	return false;
+}
+
 static void add_name(struct builder *b, const struct protected_name *name)
 {
 	struct policy_filesystem *fs = &b->p->fs;
+	struct protected_name *added = ARENA_PUSH(b->a, fs->protected, fs->n_protected);
 
-	*ARENA_PUSH(b->a, fs->protected, fs->n_protected) = *name;
+	*added = *name;
+	added->by_content = is_by_content(name->pattern);
 	name_index_add(fs->protected_index, name->pattern);
 }
 
@@ -172,8 +189,7 @@ void protect_add_defaults(struct builder *b)
 
 bool protected_by_content(const struct protected_name *name)
 {
-	return text_starts(name->pattern, ".git/") &&
-	       strcmp(name->pattern, ".git/info/attributes") != 0;
+	return name->by_content;
 }
 
 const struct protected_name *protected_find(const struct policy *p, const char *pattern)

@@ -80,6 +80,7 @@ struct protected_name {
 	struct origin origin;
 	bool locked; /* nobody may lift it, and naming it in allowWrite does not help either */
 	bool lifted; /* settings lifted it; kept so that `policy` can show it */
+	bool by_content; /* see protected_by_content() */
 	struct origin lifted_by;
 };
 

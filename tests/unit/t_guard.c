@@ -517,10 +517,26 @@ static void test_locked_git(void **state)
 	assert_false(WRITE("a/.git/config"));
 }
 
+/* Names of the settings in .git, which no content tells, are guarded by name. */
+static void test_user_git(void **state)
+{
+	struct fixture *f = *state;
+	struct asked t;
+
+	fixture_user(f, "filesystem: {protectNames: ['.git/info/*', .git/description]}");
+	t = start(state);
+	make_dir(f, "a/.git/objects");
+	make_dir(f, "a/.git/refs");
+	make_dir(f, "a/.git/info");
+	assert_false(WRITE("a/.git/info/exclude"));
+	assert_false(WRITE("a/.git/description"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_held, fixture_up, fixture_down),
+		cmocka_unit_test_setup_teardown(test_user_git, fixture_up, fixture_down),
 		cmocka_unit_test_setup_teardown(test_locked_git, fixture_up, fixture_down),
 		cmocka_unit_test_setup_teardown(test_in_git_dir, fixture_up, fixture_down),
 		cmocka_unit_test_setup_teardown(test_birth_with_links, fixture_up, fixture_down),
