@@ -24,7 +24,6 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "policy/match_name.h"
 #include "supervise/broker/connect.h"
 #include "supervise/broker/gitfiles.h"
 
@@ -48,17 +47,7 @@ int call_alone(const struct call *c, struct place *p)
 
 bool place_is_special(const struct place *p)
 {
-	static const char *const names[] = { "config",    "config.worktree", "hooks",
-					     "commondir", "objects",         "refs",
-					     "HEAD",      "remotes",         "branches" };
-	const char *last = strrchr(p->path, '/');
-
-	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-		if (name_is(p->name, names[i]))
-			return true;
-	}
-	return (last && (name_is(last + 1, "remotes") || name_is(last + 1, "branches"))) ||
-	       name_pattern_covers("hooks", p->path, 0) >= 0;
+	return guard_looks_around(p->path, p->name);
 }
 
 int call_judge(const struct call *c, const struct place *p, enum guard_op op, bool directory,

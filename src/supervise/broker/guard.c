@@ -313,16 +313,22 @@ static void ask_remotes(const struct guard *g, const struct guard_question *q,
 		deny_remotes(g, q->name, ret);
 }
 
+static bool ends_in_remotes(const char *path)
+{
+	const char *last = strrchr(path, '/');
+
+	return last && (name_is(last + 1, "remotes") || name_is(last + 1, "branches"));
+}
+
 /* Does the parent hold such files? Their names have no slash. */
 static bool is_in_remotes(const struct guard_question *q)
 {
-	const char *last = strrchr(q->path, '/');
 	_cleanup_fd_ int above = -1;
 
-	if (!last || (!name_is(last + 1, "remotes") && !name_is(last + 1, "branches")))
+	if (!ends_in_remotes(q->path))
 		return false;
 	above = open_above(q->parent, 1);
-	return above < 0 || is_git_dir(above, q->path, (size_t)(last - q->path));
+	return above < 0 || is_git_dir(above, q->path, (size_t)(strrchr(q->path, '/') - q->path));
 }
 
 /* <git dir>/worktrees/<id>: the only place where git itself writes a commondir */
@@ -429,16 +435,33 @@ static void ask_birth(const struct guard *g, const struct guard_question *q,
 		deny(ret, "it would turn the directory into a git directory unchecked");
 }
 
+/* clang-format off */
 static const struct {
 	const char *name;
 	void (*ask)(const struct guard *, const struct guard_question *, struct guard_answer *);
+	bool looks_around; /* what else is in the directory decides, or will */
 } git_names[] = {
-	{ ".git", ask_link },           { "config.worktree", ask_config },
-	{ "config", ask_main_config },  { "hooks", ask_hooks },
-	{ "commondir", ask_commondir }, { "HEAD", ask_head },
-	{ "objects", ask_birth },       { "refs", ask_birth },
-	{ "remotes", ask_remotes },     { "branches", ask_remotes },
+	{ ".git", ask_link, false },
+	{ "config.worktree", ask_config, true },
+	{ "config", ask_main_config, true },
+	{ "hooks", ask_hooks, true },
+	{ "commondir", ask_commondir, true },
+	{ "HEAD", ask_head, true },
+	{ "objects", ask_birth, true },
+	{ "refs", ask_birth, true },
+	{ "remotes", ask_remotes, true },
+	{ "branches", ask_remotes, true },
 };
+/* clang-format on */
+
+bool guard_looks_around(const char *path, const char *name)
+{
+	for (size_t i = 0; i < ARRAY_LEN(git_names); i++) {
+		if (git_names[i].looks_around && name_is(name, git_names[i].name))
+			return true;
+	}
+	return ends_in_remotes(path) || name_pattern_covers("hooks", path, 0) >= 0;
+}
 
 /* What git would run or follow, by the content of the directory. */
 static void ask_git(const struct guard *g, const struct guard_question *q, struct guard_answer *ret)

@@ -74,6 +74,12 @@ void guard_ask(struct guard *g, const struct guard_question *q, struct guard_ans
 bool guard_may_protect(const struct guard *g, const char *path);
 
 /*
+ * By the text alone: may the answer depend on what the directory holds? Then whoever asks keeps
+ * all others from changing it until the call is done.
+ */
+bool guard_looks_around(const char *path, const char *name);
+
+/*
  * New territory: directories made in this run, where none was before. Below one, names of editors,
  * shells and agents are allowed (a clone may hold a tracked .vscode); they are listed at
  * the end of the run.
