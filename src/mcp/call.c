@@ -162,9 +162,8 @@ static int check_language(const struct server *s, const struct language *l, stru
 			 language_name(l), language_wants(l), languages_list(a, &s->languages));
 }
 
-static void push_env(struct call *c, struct run *run, struct words *env, const char *text)
+static void push_env(struct run *run, struct words *env, const char *text)
 {
-	(void)c;
 	*ARENA_PUSH(run->work, env->v, env->n) = arena_strdup(run->work, text);
 }
 
@@ -173,13 +172,13 @@ static void add_environment(struct call *c, struct run *run, const struct named_
 			    struct words *env)
 {
 	if (strcmp(language_name(cmd->language), "python") == 0)
-		push_env(c, run, env, arena_printf(run->work, "PYTHONPATH=%s", c->cwd));
+		push_env(run, env, arena_printf(run->work, "PYTHONPATH=%s", c->cwd));
 	if (c->args.path)
-		push_env(c, run, env,
+		push_env(run, env,
 			 arena_printf(run->work, "FILE_CONTENT_PATH=%s",
 				      path_absolute(run->work, c->cwd, c->args.path)));
 	for (size_t i = 0; i < c->args.env.n; i++)
-		push_env(c, run, env, c->args.env.v[i]);
+		push_env(run, env, c->args.env.v[i]);
 }
 
 /* The program, behind ourselves when there are files to write first. */
@@ -427,7 +426,7 @@ static void tell_blocked(struct server *s, const struct call *c)
 	if (c->request.log > SEVERITY_WARNING)
 		return;
 	for (size_t i = 0; i < c->next_run; i++) {
-		for (size_t k = 0; k < c->runs[i]->report.n_denied && k < 20; k++) {
+		for (size_t k = 0; k < c->runs[i]->report.n_denied && k < RESULT_BLOCKED_MAX; k++) {
 			_cleanup_buf_ struct buf b = BUF_INIT(BUF_MAX_TEXT);
 
 			result_describe(&c->runs[i]->report.denied[k], &b);

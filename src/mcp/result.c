@@ -24,7 +24,6 @@
  */
 #define INLINE_MAX ((size_t)32 << 10)
 #define INLINE_LEAST 500 /* of each command of a batch */
-#define BLOCKED_MAX 20 /* lines; the data has all */
 #define HINTS_MAX 20 /* in the one command */
 #define INTENT_BYTES 5000 /* shorter outputs are shown whole, intent or not */
 #define INTENT_SHOWN 2000
@@ -48,14 +47,14 @@ void result_describe(const struct report_entry *entry, struct buf *out)
 
 static void put_blocked_text(const struct run *run, struct buf *text)
 {
-	for (size_t i = 0; i < run->report.n_denied && i < BLOCKED_MAX; i++) {
+	for (size_t i = 0; i < run->report.n_denied && i < RESULT_BLOCKED_MAX; i++) {
 		buf_puts(text, "[SANDBOX BLOCKED] ");
 		result_describe(&run->report.denied[i], text);
 		buf_putc(text, '\n');
 	}
-	if (run->report.n_denied > BLOCKED_MAX)
+	if (run->report.n_denied > RESULT_BLOCKED_MAX)
 		buf_printf(text, "[SANDBOX BLOCKED] and %zu more\n",
-			   run->report.n_denied - BLOCKED_MAX);
+			   run->report.n_denied - RESULT_BLOCKED_MAX);
 }
 
 /* The options that would allow what was stopped, each once. */
@@ -276,9 +275,8 @@ static void share(const struct run *run, size_t max, size_t ret[2])
 		ret[1] = max - (size_t)run->spool[0].size;
 }
 
-static void put_output_text(const struct run *run, struct buf parts[2], struct buf *text)
+static void put_output_text(const struct buf parts[2], struct buf *text)
 {
-	(void)run;
 	for (size_t i = 0; i < 2; i++) {
 		if (!parts[i].len)
 			continue;
@@ -413,7 +411,7 @@ void result_run(struct server *s, struct call *c, struct buf *text, struct json 
 		buf_printf(text, "## the whole output: %" PRIu64 " bytes\n", run_bytes(run));
 	}
 	json_end_object(j);
-	put_output_text(run, parts, text);
+	put_output_text(parts, text);
 	put_end_text(run, text);
 	buf_done(&parts[0]);
 	buf_done(&parts[1]);
@@ -447,7 +445,7 @@ static void put_command(struct server *s, struct call *c, struct run *run, size_
 	put_blocked_text(run, text);
 	/* what is searched for is shown there; of failures the model wants to see the words */
 	if (c->args.queries.n == 0 || result_failed(run))
-		put_output_text(run, parts, text);
+		put_output_text(parts, text);
 	if (result_failed(run) &&
 	    (run->stop != RUN_STOP_NONE || run->failure.code || run->result.signal))
 		put_end_text(run, text);
@@ -585,7 +583,7 @@ static void put_piece(const struct call *c, struct run *run, struct buf *text, s
 	json_kint(j, "nextOffset", (int64_t)(c->args.offset + n));
 	json_kbool(j, "truncated", c->args.offset + n < spool->size);
 	put_output_data(c, parts, j);
-	put_output_text(run, parts, text);
+	put_output_text(parts, text);
 	if (c->args.offset + n < spool->size)
 		buf_printf(text, "[%" PRIu64 " bytes more: offset=%" PRIu64 "]\n",
 			   spool->size - c->args.offset - n, c->args.offset + n);

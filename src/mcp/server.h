@@ -34,6 +34,7 @@
 #define SERVER_CALLS_MAX 256
 #define SERVER_SUBSCRIPTIONS_MAX 8
 #define SERVER_NOTES_MAX 8
+#define RESULT_BLOCKED_MAX 20 /* denials of a run told in words; the data has all */
 #define SERVER_REPLY_MAX (FRAME_LINE_MAX - 4096)
 
 enum log_severity {

@@ -467,9 +467,10 @@ static int choose_guarding(struct compiler *c)
 	c->plan->cut_unguarded = c->facts->landlock_abi < TRUNCATE_ABI;
 	c->plan->wait_killable = c->facts->wait_killable;
 	if (c->guarding && !c->facts->wait_killable)
-		ARENA_PUSH(c->a, c->plan->notes.v, c->plan->notes.n)->text =
+		plan_note(
+			c,
 			"this kernel (before Linux 5.19) lets signals interrupt brokered calls: a "
-			"program that handles signals may see EINTR, or a call repeated";
+			"program that handles signals may see EINTR, or a call repeated");
 	/* what a bare plan does not hold is told by who chose the backend */
 	if (c->guarding || c->plan->bare)
 		return 0;
@@ -483,12 +484,10 @@ static int choose_guarding(struct compiler *c)
 				 "--fallback warn only protected files that exist at the top of "
 				 "writable directories are kept",
 				 GUARD_ABI, c->facts->landlock_abi);
-	ARENA_PUSH(c->a, c->plan->notes.v, c->plan->notes.n)->text =
-		arena_printf(c->a,
-			     "not enforced: protected names that do not exist yet, or lie deeper "
-			     "(needs Landlock "
-			     "ABI %d, this kernel has %d)",
-			     GUARD_ABI, c->facts->landlock_abi);
+	plan_note(c,
+		  "not enforced: protected names that do not exist yet, or lie deeper "
+		  "(needs Landlock ABI %d, this kernel has %d)",
+		  GUARD_ABI, c->facts->landlock_abi);
 	return 0;
 }
 

@@ -174,11 +174,10 @@ static void hold_lead(struct compiler *c, const struct git_lead *l)
 		return;
 	if (holds_writable(c, l->real)) {
 		if (l->kind == LEAD_HOOKS)
-			ARENA_PUSH(c->a, c->plan->notes.v, c->plan->notes.n)->text = arena_printf(
-				c->a,
-				"%s of %s leads to %s: files there that are called as hooks are "
-				"run by git outside, and not protected",
-				l->key, l->file, l->real);
+			plan_note(c,
+				  "%s of %s leads to %s: files there that are called as hooks are "
+				  "run by git outside, and not protected",
+				  l->key, l->file, l->real);
 		return;
 	}
 	why = arena_printf(c->a, "git %s it: %s%s%s", l->kind == LEAD_CONFIG ? "reads" : "runs",
@@ -242,8 +241,8 @@ static bool is_new_file(struct git_reader *g, const char *path)
 			return false;
 	}
 	if (g->n_files == FILES_MAX) {
-		ARENA_PUSH(g->c->a, g->c->plan->notes.v, g->c->plan->notes.n)->text = arena_printf(
-			g->c->a,
+		plan_note(
+			g->c,
 			"git's configuration includes more than %d files: what %s and others lead "
 			"to is not protected",
 			FILES_MAX, path);
@@ -268,11 +267,10 @@ static void read_config(struct git_reader *g, const char *path)
 		return;
 	text = c->view->read(c->view, c->a, real);
 	if (!text) {
-		ARENA_PUSH(c->a, c->plan->notes.v, c->plan->notes.n)->text =
-			arena_printf(c->a,
-				     "%s cannot be read, or is too large: hooks and files that it "
-				     "leads git to are not protected",
-				     path);
+		plan_note(c,
+			  "%s cannot be read, or is too large: hooks and files that it "
+			  "leads git to are not protected",
+			  path);
 		return;
 	}
 	/* where git stops, it does so with an error: what stands before counts all the same */

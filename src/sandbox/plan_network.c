@@ -76,12 +76,10 @@ static void compile_external(struct compiler *c)
 		if (!rows[i].port)
 			continue;
 		*rows[i].to = rows[i].port;
-		ARENA_PUSH(c->a, c->plan->notes.v, c->plan->notes.n)->text =
-			arena_printf(c->a,
-				     "not enforced: the network lists, for what programs send by "
-				     "%s to the proxy "
-				     "at 127.0.0.1:%u of the host (%s); that proxy alone decides",
-				     rows[i].who, rows[i].port, rows[i].key);
+		plan_note(c,
+			  "not enforced: the network lists, for what programs send by %s "
+			  "to the proxy at 127.0.0.1:%u of the host (%s); that proxy alone decides",
+			  rows[i].who, rows[i].port, rows[i].key);
 	}
 }
 
@@ -92,12 +90,11 @@ static void note_abstract(struct compiler *c)
 
 	for (size_t i = 0; c->plan->new_net && i < sockets->n; i++) {
 		if (sockets->v[i].text[0] == '@')
-			ARENA_PUSH(c->a, c->plan->notes.v, c->plan->notes.n)->text = arena_printf(
-				c->a,
-				"network.allowUnixSockets %s (%s): cannot be reached from a "
-				"network "
-				"of the sandbox's own, only with --network host",
-				sockets->v[i].text, origin_text(c->a, &sockets->v[i].origin));
+			plan_note(c,
+				  "network.allowUnixSockets %s (%s): cannot be reached from a "
+				  "network "
+				  "of the sandbox's own, only with --network host",
+				  sockets->v[i].text, origin_text(c->a, &sockets->v[i].origin));
 	}
 }
 

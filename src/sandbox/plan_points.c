@@ -7,6 +7,7 @@
 #include "sandbox/plan_points.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,6 +28,15 @@ const char *plan_rule_text(struct compiler *c, const struct path_rule *r)
 {
 	return arena_printf(c->a, "%s %s (%s)", rule_key(r), r->text,
 			    origin_text(c->a, &r->origin));
+}
+
+void plan_note(struct compiler *c, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	ARENA_PUSH(c->a, c->plan->notes.v, c->plan->notes.n)->text = arena_vprintf(c->a, fmt, ap);
+	va_end(ap);
 }
 
 struct point *plan_add_point(struct compiler *c, const char *path)
@@ -306,16 +316,16 @@ static void add_resolver(struct compiler *c)
 	add_text(c, "/etc/nsswitch.conf", plain_nsswitch(c), "names are answered by the proxy");
 }
 
-/*
- * /proc is the sandbox's own, which is read-only: nothing of the host's comes into it. Of what is in
- * it, what every procfs has can be hidden; processes are others there. Without namespaces it is the
- * host's, where programs look for themselves, and nothing can be taken out.
- */
 static bool is_process(const char *path)
 {
 	return text_starts(path, "/proc/") && ascii_digit(path[strlen("/proc/")]);
 }
 
+/*
+ * /proc is the sandbox's own, which is read-only: nothing of the host's comes into it. Of what is
+ * in it, what every procfs has can be hidden; processes are others there. Without namespaces it is
+ * the host's, where programs look for themselves, and nothing can be taken out.
+ */
 static int check_proc(struct compiler *c, const struct path_rule *r, const char *path)
 {
 	bool within = strcmp(path, "/proc") != 0;
@@ -382,9 +392,8 @@ static int add_glob(struct compiler *c, const struct path_rule *r)
 	int err = expand_below(c, r, base);
 
 	if (err == 0 && r->verdict == VERDICT_DENY && !(c->guarding && r->access == ACCESS_WRITE))
-		ARENA_PUSH(c->a, c->plan->notes.v, c->plan->notes.n)->text = arena_printf(
-			c->a, "%s covers the %zu files that match now, not files made later",
-			plan_rule_text(c, r), c->n_points - before);
+		plan_note(c, "%s covers the %zu files that match now, not files made later",
+			  plan_rule_text(c, r), c->n_points - before);
 	return err;
 }
 
@@ -439,13 +448,12 @@ static void note_private(struct compiler *c, const struct path_rule *r)
 			how = "--home real";
 		else if (strcmp(pt->path, "/run") == 0)
 			how = NULL;
-		ARENA_PUSH(c->a, c->plan->notes.v, c->plan->notes.n)->text = arena_printf(
-			c->a,
-			"%s has no effect: %s is private to the sandbox, empty and gone "
-			"afterwards; %s",
-			plan_rule_text(c, r), r->real,
-			how ? arena_printf(c->a, "%s gives the host's", how)
-			    : "name what is needed in it");
+		plan_note(c,
+			  "%s has no effect: %s is private to the sandbox, empty and gone "
+			  "afterwards; %s",
+			  plan_rule_text(c, r), r->real,
+			  how ? arena_printf(c->a, "%s gives the host's", how)
+			      : "name what is needed in it");
 		return;
 	}
 }
@@ -602,8 +610,8 @@ static void add_cwd(struct compiler *c)
 	for (size_t i = 0; i < c->n_points; i++) {
 		if (c->points[i].replaced && c->points[i].kind == MOUNT_PRIVATE &&
 		    strcmp(c->points[i].path, c->p->cwd) == 0)
-			ARENA_PUSH(c->a, c->plan->notes.v, c->plan->notes.n)->text = arena_printf(
-				c->a,
+			plan_note(
+				c,
 				"the working directory %s is private to the sandbox: its files are "
 				"not seen, and what is written there is lost",
 				c->p->cwd);

@@ -64,6 +64,9 @@ bool plan_hold_path(struct compiler *c, const char *at, const char *path,
 /* What git's configuration, as it is now, makes git outside run or read (plan_git.c). */
 void plan_hold_git(struct compiler *c);
 
+/* Said to whoever runs it: what is weaker or otherwise than the policy sounds. */
+void plan_note(struct compiler *c, const char *fmt, ...) PRINTF_LIKE(2, 3);
+
 /* The place as a point, to be filled in by the caller. */
 struct point *plan_add_point(struct compiler *c, const char *path);
 

@@ -514,6 +514,12 @@ static void path_head(const char *path, unsigned n, char *ret)
 	ret[s - path] = '\0';
 }
 
+/* A directory comes to lie there, or a link that may stand for one. */
+static bool brings_directory(const struct guard_question *q)
+{
+	return q->directory && (q->op == GUARD_MAKE_OTHER || q->op == GUARD_RENAME_TO);
+}
+
 /* Which submodules there are: a configuration of few keys, of which git runs nothing. */
 static bool is_modules_file(const char *name)
 {
@@ -534,8 +540,7 @@ static void ask_names(const struct guard *g, const struct guard_question *q, con
 		if (name->lifted || protected_by_content(name) || (denied && !name->locked))
 			continue;
 		before = name_pattern_covers(name->pattern, path, name->locked ? 0 : top);
-		if (before < 0 && q->directory &&
-		    (q->op == GUARD_MAKE_OTHER || q->op == GUARD_RENAME_TO))
+		if (before < 0 && brings_directory(q))
 			before = name_pattern_begun(name->pattern, path);
 		if (before < 0)
 			continue;
@@ -568,7 +573,7 @@ static void ask_names(const struct guard *g, const struct guard_question *q, con
 static void ask_held(const struct guard *g, const struct guard_question *q, const char *path,
 		     struct guard_answer *ret)
 {
-	bool arrives = q->directory && (q->op == GUARD_MAKE_OTHER || q->op == GUARD_RENAME_TO);
+	bool arrives = brings_directory(q);
 	const struct held_path *held = plan_held_over(g->plan, path);
 
 	for (size_t i = 0; !held && arrives && i < g->plan->n_held; i++) {
@@ -717,7 +722,7 @@ static void ask_rules(const struct guard *g, const struct guard_question *q, con
 		deny(ret, d.reason);
 		return;
 	}
-	if (!q->directory || (q->op != GUARD_MAKE_OTHER && q->op != GUARD_RENAME_TO))
+	if (!brings_directory(q))
 		return;
 	for (size_t i = 0; i < g->p->fs.rules.n; i++) {
 		const struct path_rule *r = &g->p->fs.rules.v[i];
