@@ -11,10 +11,10 @@
 #include "cli/cli.h"
 #include "cli/explain.h"
 #include "policy/excluded.h"
-#include "policy/hint.h"
 #include "policy/inputs.h"
 #include "policy/match_path.h"
 #include "policy/schema.h"
+#include "supervise/hint.h"
 
 #define JSON_INDENT 2
 

@@ -8,9 +8,9 @@
 
 #include "base/json.h"
 #include "base/text.h"
-#include "policy/hint.h"
 #include "policy/match_path.h"
 #include "policy/schema.h"
+#include "supervise/hint.h"
 #include "supervise/leftover.h"
 #include "supervise/run.h"
 

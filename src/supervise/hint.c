@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "policy/hint.h"
+#include "supervise/hint.h"
 
 #include <fcntl.h>
 #include <string.h>
