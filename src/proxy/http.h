@@ -25,7 +25,6 @@
 #define HTTP_CHUNK_LINE_MAX 256 /* size and extensions of one chunk */
 #define HTTP_TRAILER_MAX 8192
 #define HTTP_UPGRADE_MAX 32 /* bytes of a protocol's name */
-#define HTTP_SNIFF_MAX ((uint32_t)64 << 10) /* bytes of a first line */
 
 struct span {
 	const char *ptr;
@@ -121,14 +120,20 @@ enum http_sniffed {
 	HTTP_SNIFF_NOTHING, /* no byte that means anything yet */
 	HTTP_SNIFF_WORD, /* in what may be a method */
 	HTTP_SNIFF_LINE, /* behind it: a line that is not at its end */
+	HTTP_SNIFF_FIELDS, /* behind a first line of several words that names no version */
 	HTTP_SNIFF_NO, /* these two are final */
 	HTTP_SNIFF_YES,
 };
 
 struct http_sniff {
 	enum http_sniffed is;
-	uint32_t seen; /* bytes */
-	uint8_t matched; /* of them, of " HTTP/" */
+	uint8_t seen; /* bytes of the preface, where the server spoke first */
+	uint8_t matched; /* bytes of " HTTP/" */
+	uint8_t mark; /* bytes of "://" */
+	uint8_t host; /* bytes of "Host" at the beginning of the line */
+	bool absolute; /* the line names a host by itself: "://" */
+	bool capital; /* the method is not all lower case */
+	bool words; /* there is a second one */
 	bool odd; /* bytes that no client sends there, though some servers take them */
 	bool server_first; /* it has spoken: only HTTP/2 can be */
 };

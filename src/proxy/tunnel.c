@@ -8,9 +8,9 @@
  *
  * HTTP without TLS, on whichever port, is judged request by request like that on port
  * 80. Any other protocol must not be kept waiting for a line that never ends, so the first
- * bytes of a word alone go on; should they prove to have been a request's, it is cut off
- * before its line, and with it its Host field, is through. Where the server speaks
- * first it is not HTTP/1. HTTP/2 without TLS is not taken apart: there, too, each request says
+ * bytes of a word alone go on, and so do lines of some words without a version; should they
+ * prove to have been a request's, it is cut off before its Host field is through
+ * (http_sniff.c). Where the server speaks first it is not HTTP/1. HTTP/2 without TLS is not taken apart: there, too, each request says
  * whom it is for, so it is refused.
  *
  * An encrypted ClientHello is not refused as such (network.allowECH): clients send the
@@ -97,6 +97,7 @@ static enum passage gate_plain(const struct conn *c, bool last)
 		return last || sniff.server_first || sniff.odd ? PASS_OPEN : PASS_WAIT_LINE;
 	case HTTP_SNIFF_NOTHING:
 	case HTTP_SNIFF_WORD:
+	case HTTP_SNIFF_FIELDS:
 	case HTTP_SNIFF_NO:
 		break;
 	}
@@ -268,7 +269,8 @@ static void deny_watched(struct proxy *p, struct conn *c)
 	if (c->flow[0].mode == FLOW_HELLOS)
 		deny_second_hello(p, c);
 	else /* some of it is through, but not to whom it is: that is not found out any more */
-		http_deny(p, c, "a request whose first line comes in pieces cannot be judged");
+		http_deny(p, c,
+			  "a request that comes in pieces, or without a version, cannot be judged");
 }
 
 void tunnel_step(struct proxy *p, struct conn *c)

@@ -545,6 +545,17 @@ def test_plain_http_in_a_tunnel_to_any_port_is_judged(start, serve):
                 b"GET http://evil.test/ HTTP/1.1\r\nHost: evil.test\r\n\r\n",
                 b"PRI * HTTP/1.1\r\nHost: evil.test\r\n\r\n",
                 b"PRI * HTTP/2.0 \r\nHost: evil.test\r\n\r\n",
+                # what Node, Python, Go, Java or Ruby were seen to serve
+                b"GET /x\r\nHost: evil.test\r\n\r\n",
+                b"GET x\r\nHost: evil.test\r\n\r\n",
+                b"GET http://evil.test/\r\n\r\n",
+                b"GET / RTSP/1.0\r\nHost: evil.test\r\n\r\n",
+                b"get / X\r\nHost: evil.test\r\n\r\n",
+                b"OPTIONS * RTSP/1.1\r\n\r\nGET / HTTP/1.1\r\nHost: evil.test\r\n\r\n",
+                b"\r\n" * 33000 + b"GET / HTTP/1.1\r\nHost: evil.test\r\n\r\n",
+                b"GET /" + b"x" * 70000 + b" HTTP/1.1\r\nHost: evil.test\r\n\r\n",
+                b"\x1cGET / HTTP/1.1\r\nHost: evil.test\r\n\r\n",
+                b"GET /\xa0HTTP/1.1\r\nHost: evil.test\r\n\r\n",
                 b"G" * 20000 + b" / HTTP/1.1\r\nHost: evil.test\r\n\r\n"):
         with connect_through(at, "web.test", up.port) as s:
             s.sendall(odd)
