@@ -97,9 +97,14 @@ def test_managed_settings_forbid_warn(box, no_namespaces):
     script = ("mkdir -p /etc/ambit && mount -t tmpfs none /etc/ambit && "
               "echo '{\"fallback\": \"enforce\", \"locked\": [\"fallback\"]}' > /etc/ambit/settings.json && "
               'exec "$@"')
-    r = box.execute(["unshare", "--mount", "--propagation", "private", "/bin/sh", "-c", script, "sh",
-                     no_namespaces, AMBIT, "run", "--fallback", "warn", "--", "true"])
-    assert r.code == 125 and "locked" in r.err or "managed" in r.err, r
+    made = not Path("/etc/ambit").exists()
+    try:
+        r = box.execute(["unshare", "--mount", "--propagation", "private", "/bin/sh", "-c", script, "sh",
+                         no_namespaces, AMBIT, "run", "--fallback", "warn", "--", "true"])
+    finally:
+        if made:
+            Path("/etc/ambit").rmdir()
+    assert r.code == 125 and ("locked" in r.err or "managed" in r.err), r
 
 
 @pytest.mark.parametrize("name", ["user-namespaces", "processes", "hidden"])
