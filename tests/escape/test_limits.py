@@ -98,12 +98,12 @@ def test_memory_in_hiding(box, place, how):
     else:
         r = box.run(*argv, env={"HOLD": "0"}, preexec_fn=fuse)
         assert "held all of it" in r.out or no_place, str(r)
-    r = box.run(*argv, env={"HOLD": "8"}, options=["--memory", LIMIT, "--disk", "1g"],
+    r = box.run(*argv, env={"HOLD": "28"}, options=["--memory", LIMIT, "--disk", "1g"],
                 preexec_fn=fuse)
     if no_place and r.code != 137:  # without namespaces these are refused, or not there
-        assert "held all of it" not in r.out and r.seconds < 7, str(r)
+        assert "held all of it" not in r.out and r.seconds < 25, str(r)
         return
-    assert r.code == 137 and r.seconds < 7, str(r)
+    assert r.code == 137 and r.seconds < 25, str(r)
     assert re.search(rf"^ambit: limit memory {LIMIT} reached", r.err, re.M), str(r)
 
 
@@ -142,8 +142,8 @@ def test_processes_in_hiding(box, how):
     argv = ["/usr/bin/python3", "-c", FORKER, how]
     r = box.host(*argv, env={"HOLD": "0.5"}, preexec_fn=fuse)
     assert "made 150" in r.out, str(r)
-    r = box.run(*argv, env={"HOLD": "8", "MARK": mark}, options=["--pids", "40"], preexec_fn=fuse)
-    assert r.code == 137 and r.seconds < 7, str(r)
+    r = box.run(*argv, env={"HOLD": "28", "MARK": mark}, options=["--pids", "40"], preexec_fn=fuse)
+    assert r.code == 137 and r.seconds < 25, str(r)
     assert "limit pids 40 reached" in r.err, str(r)
     assert wait_until(lambda: not processes_with(mark), 5)
 
@@ -194,13 +194,13 @@ def test_processors_cannot_be_taken_back(box):
 def test_time_is_not_stopped_by_stopping(box):
     """A command that stops itself is still ended in time."""
     r = box.sh("kill -STOP $$; sleep 30", options=["--timeout", "400ms"])
-    assert r.code == 124 and r.seconds < 5, str(r)
+    assert r.code == 124 and r.seconds < 15, str(r)
 
 
 STOPPER = HEAD + """
 if os.fork() == 0:
     os.setsid()
-    time.sleep(0.3)
+    time.sleep(1)
     kept = bytearray(b'x') * N
     os.close(os.open('grown', os.O_CREAT | os.O_WRONLY))
     time.sleep(30)
@@ -227,8 +227,8 @@ def test_nothing_grows_while_the_supervisor_is_stopped(box, place):
                       stderr=slave, start_new_session=True, preexec_fn=lambda: (fuse(), own_terminal()))
     os.close(slave)
     try:
-        assert wait_until(lambda: state_of(p.pid) == "T" or p.poll() is not None, 5 * SLOW)
-        time.sleep(SLOW)
+        assert wait_until(lambda: state_of(p.pid) == "T" or p.poll() is not None, 20 * SLOW)
+        time.sleep(2 * SLOW)
         if p.poll() is None:  # a cgroup would have ended it by itself
             assert not (box.ws / "grown").exists() or memory_is_held_by_kernel(box)
     finally:
@@ -256,5 +256,6 @@ def test_a_burst_below_the_limit_is_no_reason(box, place):
     memfd = [] if place.backend == "landlock" else ["memfd"]  # under a limit it may be refused there
     for how in ("plain", *memfd, "shared mapping", "many small ones"):
         r = box.run("/usr/bin/python3", "-c", HEAD + HOGS[how], env={"HOLD": "0.3"},
-                    options=["--memory", "900m", "--pids", "60"], preexec_fn=fuse)
+                    # on landlock what the user begins in other suites counts, too
+                    options=["--memory", "900m", "--pids", "3000"], preexec_fn=fuse)
         assert r.code == 0 and "held all of it" in r.out and r.err == "", str(r)

@@ -315,7 +315,7 @@ def test_supervisor_memory(box):
         assert child.process.stdout.readline() == b"up\n", child.wait()
         pid = child.process.pid
         if box.who.uid != 0:  # root may read anyway
-            assert wait_until(lambda: who_owns(pid) == 0, 1)
+            assert wait_until(lambda: who_owns(pid) == 0)
             assert "TOKEN-of" not in box.host(*read, str(pid)).out
         inner = open(f"/proc/{pid}/task/{pid}/children").read().split()
         assert inner

@@ -833,10 +833,10 @@ def test_fifo_and_device(box):
     r = box.run("mkfifo", "README.md").ok()
     assert f"{box.ws}/README.md (a pipe" in r.err, str(r)
     r = box.run("sh", "-c", "mkfifo .env .bashrc; true", options=["--allow-write", "README.md"])
-    assert r.seconds < 5
+    assert r.seconds < 15
     for name in (".ambit.json", ".env", ".gitconfig"):
         p = box.ws / name
         if not p.exists():
             os.mkfifo(p)
             os.chown(p, box.who.uid, box.who.gid)
-    assert box.run("true", timeout=10).seconds < 5
+    assert box.run("true").seconds < 15

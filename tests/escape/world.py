@@ -243,7 +243,7 @@ class World:
             return LIBC.shmget(self.shm_key, 0, 0) < 0
         if name.startswith(("net-", "unix-")) and name != "net-interfaces":
             return ambit_test.wait_until(lambda: name in self.ear.heard,
-                                         1 if self.lines[name][0] == "open" else 0)
+                                         5 if self.lines[name][0] == "open" else 0)
         if name.startswith(("read-", "exec-", "fd-file", "fd-dir", "key-session", "key-request",
                             "ipc-shm", "ipc-posix")) and name != "read-stat":
             return self.token in detail

@@ -370,7 +370,7 @@ def mount_table():
                   if "/storage/overlay" not in line)
 
 
-def settled_changes(look, before, seconds=10.0):
+def settled_changes(look, before, seconds=40.0):
     """What look() lists now and did not before, or no longer: once the rest has come and gone. Suites
     that run beside this one mount things in their own directories, and make groups."""
     def compare():
@@ -400,7 +400,7 @@ def processes_with(marker):
     return found
 
 
-def wait_until(condition, seconds=5.0, step=0.01):
+def wait_until(condition, seconds=20.0, step=0.01):
     """True as soon as condition() is; False when it never was."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:

@@ -21,6 +21,10 @@ CONFORMANCE = "@modelcontextprotocol/conformance@0.2.0-alpha.12"
 CLAUDE = "@anthropic-ai/claude-code-linux-x64@2.1.325"
 
 
+# until somebody listens
+UP = "for i in $(seq 200); do (: >/dev/tcp/127.0.0.1/%d) 2>/dev/null && break; sleep 0.1; done\n"
+
+
 def offline(script, cwd, env=None, timeout=120):
     """A shell script with a network of its own."""
     if os.geteuid() != 0:
@@ -120,8 +124,7 @@ def test_conformance(place, tmp_path, version, scenarios):
     where = package(CONFORMANCE)
     suite = f"{node22()} {where}/node_modules/.bin/conformance server " \
             f"--url http://localhost:8600/mcp --spec-version {version}"
-    script = (f"{sys.executable} -B {LIB}/http_stdio.py 8600 {AMBIT} mcp serve & front=$!\n"
-              "sleep 0.7\n" +
+    script = (f"{sys.executable} -B {LIB}/http_stdio.py 8600 {AMBIT} mcp serve & front=$!\n" + UP % 8600 +
               "".join(f"{suite} --scenario {s} -o {tmp_path}/{s} >{tmp_path}/{s}.log 2>&1\n"
                       for s in scenarios) + "kill $front\n")
     offline(script, place.ws, env_of(place), timeout=200)
@@ -144,8 +147,7 @@ def claude_says(place, tmp_path, blocks, *options):
     (tmp_path / "script.json").write_text(json.dumps(blocks))
     (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": {"ambit": {
         "command": str(AMBIT), "args": ["mcp", "serve"]}}}))
-    script = (f"{sys.executable} -B {LIB}/fake_api.py 8599 {tmp_path}/script.json {tmp_path}/log & api=$!\n"
-              "sleep 0.5\n"
+    script = (f"{sys.executable} -B {LIB}/fake_api.py 8599 {tmp_path}/script.json {tmp_path}/log & api=$!\n" + UP % 8599 +
               f"timeout 90 {program} -p hi --mcp-config {tmp_path}/mcp.json --strict-mcp-config "
               "--allowedTools mcp__ambit --output-format stream-json --verbose </dev/null\n"
               "code=$?; kill $api; exit $code\n")

@@ -223,15 +223,15 @@ def test_tool_without_arguments(plain_server):
 def test_timeout_keeps_what_was_printed_and_ends_the_tree(plain_server):
     started = time.monotonic()
     r = run(plain_server, "trap '' TERM; (trap '' TERM; sleep 60) & echo begun; sleep 60",
-            timeout=300)
-    assert time.monotonic() - started < 5
+            timeout=2000)
+    assert time.monotonic() - started < 15
     d = data(r)
     assert r["isError"] and d["timedOut"] and d["exitCode"] == 124 and d["stdout"] == "begun\n"
     assert "[timed out after" in text(r)
 
 
 def test_limit_of_the_settings(boxes, serve):
-    s = serve(boxes("user"), "--timeout", "500ms")
+    s = serve(boxes("user"), "--timeout", "2s")
     r = run(s, "echo begun; sleep 30")
     assert data(r)["timedOut"] and data(r)["stdout"] == "begun\n"
 
@@ -276,8 +276,8 @@ def test_batch_in_order(plain_server):
 
 def test_parallel_is_parallel_and_serial_is_serial(plain_server):
     started = time.monotonic()
-    plain_server.tool("batch_execute", commands=["sleep 0.7"] * 4, concurrency=4)
-    assert time.monotonic() - started < 2.2
+    plain_server.tool("batch_execute", commands=["sleep 2"] * 4, concurrency=4)
+    assert time.monotonic() - started < 7
     started = time.monotonic()
     plain_server.tool("batch_execute", commands=["sleep 0.4"] * 3)
     assert time.monotonic() - started >= 1.2
@@ -294,7 +294,7 @@ def test_stop_on_error(plain_server):
 
 
 def test_batch_shares_its_time(plain_server):
-    r = plain_server.tool("batch_execute", timeout=600, commands=["echo a", "sleep 30", "echo b"])
+    r = plain_server.tool("batch_execute", timeout=2000, commands=["echo a", "sleep 30", "echo b"])
     d = data(r)
     assert d["commands"][1]["timedOut"] and d["commands"][2].get("skipped")
 
@@ -358,29 +358,34 @@ def test_queries_over_a_batch(plain_server):
 def test_background_job(plain_server):
     s = plain_server
     started = time.monotonic()
-    r = run(s, "echo one; sleep 1; echo two; sleep 1; echo three; exit 4", background=True)
-    assert time.monotonic() - started < 0.9
+    r = run(s, "echo one; sleep 3; echo two; sleep 3; echo three; exit 4", background=True)
+    assert time.monotonic() - started < 2.5
     job = data(r)["jobId"]
     assert data(r)["running"] and not r["isError"] and job in text(r)
-    assert data(r)["stdout"] == "one\n" and "exitCode" not in data(r)
-    more = data(s.tool("job_output", jobId=job, offset=4, wait=5000))
+    assert data(r)["stdout"] in ("one\n", "") and "exitCode" not in data(r)  # on a busy machine it comes later
+    first = data(s.tool("job_output", jobId=job, offset=0, wait=20000))
+    assert first["stdout"] == "one\n" and first["running"] and first["nextOffset"] == 4
+    more = data(s.tool("job_output", jobId=job, offset=4, wait=20000))
     assert more["stdout"] == "two\n" and more["running"] and more["nextOffset"] == 8
-    more = data(s.tool("job_output", jobId=job, offset=8, wait=5000))
+    more = data(s.tool("job_output", jobId=job, offset=8, wait=20000))
     assert more["stdout"] == "three\n"
-    end = data(s.tool("job_output", jobId=job, offset=14, wait=5000))
+    end = data(s.tool("job_output", jobId=job, offset=14, wait=20000))
     assert not end["running"] and end["exitCode"] == 4 and end["stdout"] == ""
     assert data(s.tool("job_output", jobId=job))["stdout"] == "one\ntwo\nthree\n"
 
 
 def test_background_with_timeout_waits_that_long(plain_server):
-    r = run(plain_server, "sleep 0.3; echo done", background=True, timeout=5000)
+    r = run(plain_server, "sleep 0.3; echo done", background=True, timeout=20000)
     assert data(r)["stdout"] == "done\n" and not data(r)["running"]
-    r = run(plain_server, "echo begun; sleep 20", background=True, timeout=400)
+    r = run(plain_server, "echo begun; sleep 20", background=True, timeout=2000)
     assert data(r)["running"] and data(r)["stdout"] == "begun\n"
 
 
 def test_job_that_fails_at_once(plain_server):
-    r = run(plain_server, "exit 7", background=True)
+    for _ in range(20):  # at once is 100 ms, which a busy machine may need for its start
+        r = run(plain_server, "exit 7", background=True)
+        if not data(r)["running"]:
+            break
     assert r["isError"] and data(r)["exitCode"] == 7 and not data(r)["running"]
 
 
@@ -389,11 +394,12 @@ def test_job_kill(plain_server):
     job = data(run(s, "trap '' TERM INT; sleep 60 & sleep 60", background=True))["jobId"]
     r = s.tool("job_kill", jobId=job)
     assert not data(r)["running"] and data(r)["signal"] == "SIGKILL"
-    job = data(run(s, "trap 'echo bye; exit 5' TERM; while :; do sleep 0.05; done",
+    job = data(run(s, "trap 'echo bye; exit 5' TERM; echo up; while :; do sleep 0.05; done",
                    background=True))["jobId"]
+    assert data(s.tool("job_output", jobId=job, offset=0, wait=20000))["stdout"] == "up\n"
     r = s.tool("job_kill", jobId=job, signal="TERM")
     assert data(r)["exitCode"] == 5
-    assert data(s.tool("job_output", jobId=job))["stdout"] == "bye\n"
+    assert data(s.tool("job_output", jobId=job))["stdout"] == "up\nbye\n"
     assert s.tool("job_kill", jobId="r999")["isError"]
     assert s.tool("job_kill")["isError"]
 

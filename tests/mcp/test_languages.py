@@ -391,7 +391,7 @@ except OSError as e: print(e)
     # a program that takes the refusal and ends may be quicker than the one who tells
     assert "[SANDBOX BLOCKED] limit pids 60" in text(r) or "Resource temporarily" in text(r)
     assert wait_until(lambda: not [p for p in os.listdir("/proc")
-                                   if p.isdigit() and is_python_child(p, s.box.who.uid)], 2)
+                                   if p.isdigit() and is_python_child(p, s.box.who.uid)])
 
 
 def is_python_child(pid, uid):

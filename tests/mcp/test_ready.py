@@ -216,7 +216,7 @@ def test_host_names_of_now(boxes, serve):
         init = get_ready(s)
         subprocess.run([*enter, "umount", box.ws / "mnt"], check=True)
         # what is unmounted is not kept in use
-        assert wait_until(lambda: not os.path.exists(f"/proc/{init}"), 5)
+        assert wait_until(lambda: not os.path.exists(f"/proc/{init}"))
         assert out(sh(s, "ls mnt")) == ""
 
 
@@ -226,7 +226,7 @@ def test_somebody_ends_it(server):
     for _ in range(3):
         init = get_ready(server)
         os.kill(init, signal.SIGKILL)
-        assert wait_until(lambda: not os.path.exists(f"/proc/{init}"), 5)
+        assert wait_until(lambda: not os.path.exists(f"/proc/{init}"))
         assert out(sh(server, "echo fine")) == "fine\n"
 
 
@@ -239,7 +239,7 @@ def test_it_ends_with_the_server(server, how):
     else:
         server.process.send_signal(getattr(signal, how))
     server.process.wait(10)
-    assert wait_until(lambda: not any(os.path.exists(f"/proc/{p}") for p in all_of_it), 5)
+    assert wait_until(lambda: not any(os.path.exists(f"/proc/{p}") for p in all_of_it))
 
 
 def test_it_does_not_wait_for_ever(plain_server):
@@ -282,9 +282,9 @@ def test_the_log_tells_of_the_call_only(server):
 
 def test_times_are_those_of_the_call(server):
     get_ready(server)
-    time.sleep(1.2)
+    time.sleep(3)
     d = sh(server, "true")["structuredContent"]
-    assert d["durationMs"] < 1000
+    assert d["durationMs"] < 2500
 
 
 def test_limits_hold(boxes, serve):
@@ -296,9 +296,9 @@ def test_limits_hold(boxes, serve):
     get_ready(s)
     r = sh(s, "for i in $(seq 200); do sleep 5 & done", timeout=20000)
     assert "[SANDBOX BLOCKED] limit pids 60" in text(r) or "Resource temporarily" in text(r)
-    s = serve(boxes("root"), "--timeout", "500ms")
+    s = serve(boxes("root"), "--timeout", "2s")
     get_ready(s)
-    time.sleep(0.7)  # the time of waiting is not the command's
+    time.sleep(2.2)  # the time of waiting is not the command's
     assert out(sh(s, "echo fine")) == "fine\n"
     get_ready(s)
     assert sh(s, "sleep 30")["structuredContent"]["timedOut"]

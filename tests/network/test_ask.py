@@ -200,8 +200,8 @@ def test_interrupt_at_the_question(person):
 @pytest.mark.parametrize("limit", ["timeout", "memory", "disk"])
 def test_limits_hold_during_a_question(person, limit):
     """Nobody answers; meanwhile the command goes on, and comes to its limits."""
-    work = {"timeout": ("1s", "trap '' TERM; sleep 30"),
-            "memory": ("100m", "/usr/bin/python3 -c 'x = bytearray(b\"x\") * (500 << 20); "
+    work = {"timeout": ("3s", "trap '' TERM; sleep 30"),
+            "memory": ("100m", "sleep 1; /usr/bin/python3 -c 'x = bytearray(b\"x\") * (500 << 20); "
                                "import time; time.sleep(30)'"),
             "disk": ("20m", "sleep 1; head -c 300m /dev/zero >&3; sleep 30")}[limit]
     t = person(f"exec 3> /dev/shm/a; ({work[1]}) & echo x > .envrc; wait", f"--{limit}", work[0])

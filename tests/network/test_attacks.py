@@ -100,7 +100,7 @@ def test_n1_straight(net, box, attempts):
     attempts.host(tries)
     for how, host, port, *_ in tries:
         packet = (how, host.removeprefix("::ffff:"), port)
-        assert wait_until(lambda: any(e.what == packet for e in net.events), 1), packet
+        assert wait_until(lambda: any(e.what == packet for e in net.events)), packet
     net.forget()
     replies = attempts(tries)
     assert_no_leak(net, replies)
@@ -306,21 +306,25 @@ def test_n5_names_that_lead_inside(net, box):
     report = box.ws / "report"
     box.options = ["--allow-domain", "*.evil.test", "--report", str(report)]
 
-    def run(where):
+    def run(where, seconds):
         net.names.update({k: list(v) for k, v in names.items()})
-        return where("curl", "-sS", "-m", "1", "-Z", "--parallel-immediate", *fetch.split())
+        return where("curl", "-sS", "-m", seconds, "-Z", "--parallel-immediate", *fetch.split())
 
+    def seen():
+        return {e.what[1] for e in net.events if e.kind == "packet" and e.what[0] == "tcp"} | \
+            {e.what[0] for e in net.events if e.kind == "host"}
+
+    wanted = {"10.1.2.3", "169.254.169.254", "127.0.0.1", "::1", HOST4, "100.64.0.1", "fd00:ec2::254"}
     net.forget()
-    run(box.host)
-    time.sleep(0.1)
-    seen = {e.what[1] for e in net.events if e.kind == "packet" and e.what[0] == "tcp"}
-    seen |= {e.what[0] for e in net.events if e.kind == "host"}
-    assert {"10.1.2.3", "169.254.169.254", "127.0.0.1", "::1", HOST4, "100.64.0.1",
-            "fd00:ec2::254"} <= seen, seen
+    for seconds in ("1", "3", "9"):  # some of them lead nowhere
+        run(box.host, seconds)
+        if wait_until(lambda: wanted <= seen(), 1):
+            break
+    assert wanted <= seen(), seen()
     for prefix in ([], ["env", "-u", "http_proxy", "-u", "HTTP_PROXY", "-u", "ALL_PROXY",
                         "-u", "all_proxy"]):
         net.forget()
-        r = run(lambda *argv: box.run(*prefix, *argv))
+        r = run(lambda *argv: box.run(*prefix, *argv), "15")
         time.sleep(0.05)
         out = [e for e in net.events if e.kind == "host" or
                (e.kind == "packet" and e.what[2] != 53)]
@@ -505,7 +509,7 @@ def test_n10_smuggling(net, box, attempts):
     assert_no_leak(net, replies)
     attempts(tries, options=["--allow-domain", "evil.test"])  # control: the bytes mean something
     assert wait_until(lambda: [e for e in net.events if e.kind == "http" and
-                               e.what[2] == "/smuggled-pipelined"], 1)
+                               e.what[2] == "/smuggled-pipelined"])
 
 
 def test_n10_smuggling_transparent(net, box, attempts):
@@ -719,10 +723,10 @@ def test_killed_proxy(net, box):
     """Nothing gets out when the proxy dies, by no way, and programs are told at once."""
     script = """
 getent hosts allowed.test >/dev/null; echo ready; read line
-curl -sS -m 5 http://allowed.test/
-curl -sS -m 5 --noproxy '*' http://allowed.test/
-curl -sS -m 5 --noproxy '*' http://11.1.1.1/
-curl -sS -m 5 --noproxy '*' http://11.9.9.9/
+curl -sS -m 20 http://allowed.test/
+curl -sS -m 20 --noproxy '*' http://allowed.test/
+curl -sS -m 20 --noproxy '*' http://11.1.1.1/
+curl -sS -m 20 --noproxy '*' http://11.9.9.9/
 getent hosts allowed.test
 echo done"""
     with box.start("sh", "-c", script) as child:
@@ -733,13 +737,13 @@ echo done"""
         took = time.monotonic() - start
     assert r.out == "done\n" and "the egress proxy has ended" in r.err, str(r)
     assert not net.leaks(names=()), "\n".join(map(str, [r, *net.leaks(names=())]))
-    assert took < 4, (took, str(r))
+    assert took < 15, (took, str(r))
 
 
 def test_missing_proxy(net, box):
     """A proxy that is not there is a refusal to run; one that is broken, no network."""
     copy = box.write("p/bin/ambit", AMBIT.read_bytes(), 0o755)
-    script = "curl -sS -m 5 http://allowed.test/; curl -sS -m 5 --noproxy '*' http://11.1.1.1/"
+    script = "curl -sS -m 20 http://allowed.test/; curl -sS -m 20 --noproxy '*' http://11.1.1.1/"
 
     def run():
         return box.execute([copy, "run", "--allow-domain", "allowed.test", "--", "sh", "-c",

@@ -3,13 +3,12 @@
 number that says what happened, and the report knows which program it was. Everything twice: with
 nftables, and on a kernel that has none, where the broker brings connections to the proxy."""
 import json
-import time
 from pathlib import Path
 
 import pytest
 
 import test_programs
-from ambit_test import compile_c
+from ambit_test import compile_c, wait_until
 from servers import HOST4
 
 PYTHON = "/usr/bin/python3"
@@ -197,11 +196,9 @@ def go(host):
         return "open" if s.recv(100) else "closed"
     except OSError as e:
         return errno.errorcode[e.errno]
-print(go("11.1.1.1"), flush=True)
-input()
-print(go("11.1.1.1"), flush=True)
-input()
-print(go("11.1.1.1"), flush=True)
+while True:
+    print(go("11.1.1.1"), flush=True)
+    input()
 """
     import os
     r, w = os.pipe()
@@ -209,16 +206,18 @@ print(go("11.1.1.1"), flush=True)
                    pass_fds=[r]) as child:
         os.close(r)
 
-        def say(rules):
-            os.write(w, json.dumps({"network": {"allowedDomains": rules}}).encode() + b"\n")
-            time.sleep(0.3)
+        def tried():
             child.process.stdin.write(b"\n")
             child.process.stdin.flush()
             return child.process.stdout.readline()
 
+        def becomes(rules, *wanted):
+            os.write(w, json.dumps({"network": {"allowedDomains": rules}}).encode() + b"\n")
+            return wait_until(lambda: tried() in wanted, step=0.1)
+
         assert child.process.stdout.readline() == b"EACCES\n"
-        assert say(["allowed.test", "11.1.1.1"]) == b"open\n"
-        assert say(["allowed.test"]) in (b"EACCES\n", b"ECONNRESET\n")
+        assert becomes(["allowed.test", "11.1.1.1"], b"open\n")
+        assert becomes(["allowed.test"], b"EACCES\n", b"ECONNRESET\n")
     os.close(w)
 
 
@@ -236,7 +235,7 @@ def test_proxy_killed(net, box, kernel):
         r = child.wait(input=b"\n")
     found = json.loads(r.out)
     assert [said for said, _ in found] == ["ECONNREFUSED"] * 2, str(r)
-    assert max(took for _, took in found) < 2, found
+    assert max(took for _, took in found) < 4, found
 
 
 def test_semantics(net, box, kernel):

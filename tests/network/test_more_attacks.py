@@ -57,7 +57,7 @@ def test_n4_encrypted_hello(net, box, attempts, way):
         assert "denied connect to allowed.test:8443" in attempts.err, attempts.err
     net.forget()
     attempts([one(hello("allowed.test", ech=True))])  # the right outer name, as grease has it
-    assert wait_until(lambda: names() == ["allowed.test"], 2), net.events
+    assert wait_until(lambda: names() == ["allowed.test"]), net.events
 
 
 def test_n4_hello_in_pieces(net, box, attempts):
@@ -80,7 +80,7 @@ def test_n4_hello_in_pieces(net, box, attempts):
         assert not [e for e in net.events if e.kind in ("tls", "data")], (data, net.events)
     net.forget()
     attempts([("tcp", "allowed.test", 8443, pieces(good, 7))])  # control
-    assert wait_until(lambda: [e for e in net.events if e.kind == "tls"], 2)
+    assert wait_until(lambda: [e for e in net.events if e.kind == "tls"])
 
 
 def offer(name, keys, *more):
@@ -129,9 +129,22 @@ def picky_server(net):
     """OpenSSL's own server on 9443, which does not have X25519: hello(), and the next client is sent it."""
     argv = ["openssl", "s_server", "-accept", "9443", "-cert", net.certificate, "-key",
             net.directory / "key.pem", "-groups", "P-384:P-256", "-quiet", "-early_data"]
+
+    def serves():
+        """And is done with us: it would give our connection what is meant for the next one."""
+        with socket.socket() as s:
+            if s.connect_ex(("127.0.0.1", 9443)) != 0:
+                return False
+            s.settimeout(20)
+            with contextlib.suppress(ConnectionResetError):
+                s.shutdown(socket.SHUT_WR)
+                while s.recv(100):
+                    pass
+        return True
+
     with net.inside():
         p = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, bufsize=0)
-        assert wait_until(lambda: socket.socket().connect_ex(("127.0.0.1", 9443)) == 0, 5)
+        assert wait_until(serves)
     yield lambda: p.stdin.write(b"hello\n")
     p.kill()
     p.wait()
@@ -141,12 +154,14 @@ def picky_server(net):
 def test_n4_second_hello_when_allowed(net, box, picky_server, how):
     """Clients that are asked for another hello get on, with early data too, and so do those of
     TLS 1.2, with a new session and with one that they had."""
-    client = "sleep 0.5 | openssl s_client -quiet -no_ign_eof -msg -groups X25519:P-384:P-256 " \
+    # which ends with its input, once it was greeted
+    client = "i=0; : >said; (until grep -qx hello said || [ $i -ge 200 ]; do i=$((i+1)); sleep 0.05; done) | " \
+             "openssl s_client -quiet -no_ign_eof -msg -groups X25519:P-384:P-256 " \
              "-connect allowed.test:9443 -servername allowed.test -verify_return_error -CAfile " + net.certificate
     box.write("ws/early", "early\n")
     for more in how.removesuffix("-early_data early") + " -sess_out session", how + " -sess_in session":
         picky_server()
-        r = box.sh(f"{client} {more}")
+        r = box.sh(f"{client} {more} >said; cat said")
         assert "\nhello\n" in r.out and "denied" not in r.err, str(r)
         assert r.out.count(", ClientHello") == (1 if "tls1_2" in how else 2), str(r)
 
@@ -250,7 +265,7 @@ def test_n4_http2_without_tls(net, box, attempts, way, port):
     for data in [b"", whole], [b"", whole[:3], whole[3:]], [b"", whole[:9], whole[9:]], [whole]:
         net.forget()
         attempts.host([one(data, "transparent")])
-        assert wait_until(arrived, 2), net.events  # control
+        assert wait_until(arrived), net.events  # control
         net.forget()
         reply, = attempts([one(data, way)])
         assert not net.leaks() and not arrived(), (reply, net.events)
@@ -371,7 +386,7 @@ def test_n17_same_rules(net, box, attempts):
     replies = attempts(denied)
     assert not net.leaks(names=()), (replies, net.events)
     attempts.host(denied[:3])  # control
-    assert wait_until(lambda: [e for e in net.events if e.kind == "packet"], 1)
+    assert wait_until(lambda: [e for e in net.events if e.kind == "packet"])
 
 
 def test_n17_happy_eyeballs(net, box, direct):
@@ -379,12 +394,13 @@ def test_n17_happy_eyeballs(net, box, direct):
     name that is refused is refused in both, at once."""
     net.names["half.test"] = ["11.1.1.1", "2a0b:1::dead"]  # nobody there: no route in the test's net
     box.options = ["--allow-domain", "half.test"]
-    r = box.run(*direct, "curl", "-sSf", "-m", "8", "http://half.test/")
+    # three seconds; more when the kernel's word that nobody is there gets lost
+    r = box.run(*direct, "curl", "-sSf", "-m", "60", "http://half.test/", timeout=90)
     assert "hello" in r.out, str(r)
     start = time.monotonic()
     r = box.run(PYTHON, "-c", "import asyncio\nasync def f():\n await asyncio.open_connection("
                 "'other.test', 80, happy_eyeballs_delay=0.25)\nasyncio.run(f())")
-    assert r.code != 0 and time.monotonic() - start < 2, str(r)
+    assert r.code != 0 and time.monotonic() - start < 8, str(r)
     assert not net.leaks(names=("half.test", "allowed.test")), str(r)
 
 
@@ -395,7 +411,7 @@ def test_n18_tunnel_to_a_removed_name(net, box, via):
     """Data sent after the name is gone from the list does not arrive; the tunnel ends at once. To
     a name that stays, it goes on."""
     script = """
-import socket, sys
+import socket, sys, time
 def tunnel(host):
     if sys.argv[1] == "transparent":
         return socket.create_connection((host, 9), 5)
@@ -410,11 +426,29 @@ def tunnel(host):
     s.sendall(b"\\5\\1\\0\\3" + bytes([len(host)]) + host.encode() + b"\\0\\x09")
     assert s.recv(10)[1] == 0
     return s
-removed, kept = tunnel("allowed.test"), tunnel("dual.test")
+def opened(host):
+    end = time.monotonic() + 20  # the first list may be still on its way
+    while True:
+        try:
+            return tunnel(host)
+        except (OSError, AssertionError):
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.05)
+def is_removed():
+    try:
+        tunnel("allowed.test").close()
+        return False
+    except (OSError, AssertionError):
+        return True
+removed, kept = opened("allowed.test"), opened("dual.test")
 for s in (removed, kept):
     s.sendall(b"before")
 print("open", flush=True)
-input()
+if input():
+    end = time.monotonic() + 20
+    while not is_removed() and time.monotonic() < end:
+        time.sleep(0.05)
 for s in (removed, kept):
     try:
         s.sendall(b"after")
@@ -440,17 +474,16 @@ except OSError as e:
             os.close(r)
             os.write(w, json.dumps({"network": {"allowedDomains": ["allowed.test", "dual.test"]}})
                      .encode() + b"\n")
-            time.sleep(0.3)
             line = child.process.stdout.readline()
             assert line == b"open\n", child.process.stderr.read()
             os.write(w, json.dumps({"network": {"allowedDomains": last}}).encode() + b"\n")
-            time.sleep(0.3)
-            child.process.stdin.write(b"\n")
+            # that the lists have changed is seen inside: a new tunnel is refused
+            child.process.stdin.write(b"\n" if "allowed.test" in last else b"removed\n")
             child.process.stdin.flush()
             assert child.process.stdout.readline() == b"sent\n"
             end = child.process.stdout.readline() if "allowed.test" not in last else None
             # the tunnel that stays: the first packets of IPv6 may take their time
-            wait_until(lambda: arrived() - {"11.1.1.1"} and (end or "11.1.1.1" in arrived()), 5)
+            wait_until(lambda: arrived() - {"11.1.1.1"} and (end or "11.1.1.1" in arrived()))
         os.close(w)
         return arrived(), end
 
@@ -537,7 +570,7 @@ def test_i5_ssh_agent(net, box, tmp_path):
     agent = box.who.popen(["ssh-agent", "-D", "-a", str(path)], stdout=subprocess.DEVNULL,
                           stderr=subprocess.DEVNULL)
     try:
-        assert wait_until(path.exists, 3)
+        assert wait_until(path.exists)
         env = {"SSH_AUTH_SOCK": str(path)}
         r = box.run(PYTHON, "-c", AGENT, str(path), env=env)
         assert r.code != 0 and "answered" not in r.out, str(r)
@@ -596,7 +629,7 @@ def test_everything_else_fails_at_once(net, box):
     box.options = ["--allow-domain", "dual.test"]
     r = box.run(PYTHON, "-c", EVERYTHING).ok()
     found = json.loads(r.out)
-    slow = {k: v for k, v in found.items() if v[1] > 0.5}
+    slow = {k: v for k, v in found.items() if v[1] > 3}
     assert not slow, slow
     udp = {k: v[0] for k, v in found.items() if k.startswith("udp")}
     assert set(udp.values()) == {"ECONNREFUSED"}, udp

@@ -17,7 +17,7 @@ from servers import HOST4, HOST6
 
 PYTHON = "/usr/bin/python3"
 SERVE = Path(__file__).parent / "probes/serve.py"
-AT_ONCE = 0.5  # seconds; it takes a millisecond on a machine with nothing else to do
+AT_ONCE = 3.0  # seconds; it takes a millisecond on a machine with nothing else to do
 
 
 def free_port(family=socket.AF_INET):
@@ -89,7 +89,7 @@ def test_publish(box, serve, network, bound):
     with serve("echo", (bound, port), options=["--publish", str(port), *network]):
         assert talk("127.0.0.1", port, b"four") == b"four"
         assert talk("::1", port, b"six") == b"six"
-    assert wait_until(lambda: is_refused("127.0.0.1", port) and is_refused("::1", port), 2)
+    assert wait_until(lambda: is_refused("127.0.0.1", port) and is_refused("::1", port))
 
 
 def test_publish_several(box, serve):
@@ -163,7 +163,7 @@ def test_publish_nobody_listens(box, serve):
     script = f"read line; exec {PYTHON} serve.py echo 127.0.0.1 {port}"
     box.write("ws/serve.py", SERVE.read_bytes())
     with box.start("sh", "-c", script, options=["--publish", str(port)]) as child:
-        time.sleep(0.2)
+        assert wait_until(lambda: not is_refused("127.0.0.1", port) and not is_refused("::1", port))
         assert is_closed("127.0.0.1", port) and is_closed("::1", port)
         child.process.stdin.write(b"\n")
         child.process.stdin.flush()
@@ -277,8 +277,8 @@ for address, p in seeds:
         held.append(c)
 print("up", len(seeds), flush=True)
 served = 0
-s.settimeout(3)
-end = time.monotonic() + 3
+s.settimeout(20)
+end = time.monotonic() + 20
 while served < 5 and time.monotonic() < end:
     conn, _ = s.accept()
     conn.sendall(conn.recv(100))
@@ -301,7 +301,7 @@ def test_seeds_are_of_no_use_inside(box):
     with box.start(PYTHON, "-c", SPY, str(port), options=["--publish", str(port)]) as child:
         line = child.process.stdout.readline().split()
         assert line[0] == b"up" and int(line[1]) >= 2, (line, child.process.stderr.read())
-        served, end = 0, time.monotonic() + 3
+        served, end = 0, time.monotonic() + 20
         while served < 5 and time.monotonic() < end:
             with contextlib.suppress(ConnectionResetError):
                 served += talk("127.0.0.1", port, b"secret") == b"secret"

@@ -24,7 +24,7 @@ import pytest
 from ambit_test import TREE, skip_impossible
 
 PROXY = Path(os.environ.get("AMBIT_PROXY", TREE / "build/src/proxy/ambit-proxy")).absolute()
-TIMEOUT = 5
+TIMEOUT = 20
 UP = "127.0.0.9"  # where the servers are; web.test and friends resolve to it
 BASE = f"private 1\nhosts web.test={UP}\nhosts other.test={UP}\nhosts evil.test={UP}\n" \
        "synthetic4 127.77.0.0/16\n"

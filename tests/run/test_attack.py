@@ -40,7 +40,7 @@ def leftovers(box):
 def attack(box, *args, **kw):
     before, mounts = set(box.home.iterdir()), mount_table()
     r = box.ambit("check", "--attack", *args, **kw)
-    assert wait_until(lambda: not leftovers(box), 2), leftovers(box)
+    assert wait_until(lambda: not leftovers(box)), leftovers(box)
     assert set(box.home.iterdir()) == before
     assert not settled_changes(mount_table, mounts)
     assert r.err == "", r
@@ -57,7 +57,7 @@ def test_everything_holds(box):
     assert r.code == 0
     held = [n for n, x in attempts.items() if x["result"] == "held"]
     assert d["held"] == d["of"] == len(held)
-    assert r.seconds < 3
+    assert r.seconds < 15
 
 
 def test_control_run(box):
@@ -125,7 +125,7 @@ def test_interrupted(plain, delay):
         time.sleep(delay)
         os.kill(run.process.pid, signal.SIGINT)
         assert run.wait().code in (0, 130)
-    assert wait_until(lambda: not leftovers(plain), 2), leftovers(plain)
+    assert wait_until(lambda: not leftovers(plain)), leftovers(plain)
 
 
 def test_probes_alone(plain):

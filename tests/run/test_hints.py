@@ -173,9 +173,9 @@ def test_listen(box):
 
 
 def test_time_limit(box):
-    r, violations = denied(box, "sleep 1.2", ["--timeout", "1s"])
+    r, violations = denied(box, "sleep 2.2", ["--timeout", "2s"])
     assert r.code == 124 and violations[0]["kind"] == "limit"
-    r, _ = denied(box, "sleep 1.2", ["--timeout", "1s", *shlex.split(violations[0]["hint"])])
+    r, _ = denied(box, "sleep 2.2", ["--timeout", "2s", *shlex.split(violations[0]["hint"])])
     assert r.code == 0, r
 
 

@@ -106,13 +106,16 @@ time.sleep(float(sys.argv[2]))
 
 def test_processes(box):
     """Held by the kernel: counted from what the user runs besides; for root by a cgroup, or refused."""
-    r = box.run(PYTHON, "-c", FORKS, "150", "20", options=[*LANDLOCK, "--pids", "30"])
+    r = box.run(PYTHON, "-c", FORKS, "400", "20", options=[*LANDLOCK, "--pids", "120"])
     if box.who.name == "root" and r.code == 125:
         assert "needs a cgroup" in r.err, r
         return
-    assert r.code == 137 and "limit pids 30 reached" in r.err, r
-    assert "150" not in r.out, r
-    r = box.run(PYTHON, "-c", FORKS, "20", "0", options=[*LANDLOCK, "--pids", "30"])
+    assert r.code == 137 and "limit pids 120 reached" in r.err, r
+    assert "400" not in r.out, r
+    for _ in range(10):  # with much room, and again: what this user begins in other suites counts, too
+        r = box.run(PYTHON, "-c", FORKS, "20", "0", options=[*LANDLOCK, "--pids", "120"])
+        if r.out == "20\n":
+            break
     assert r.code == 0 and r.out == "20\n", r
 
 

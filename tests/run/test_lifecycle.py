@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """Signals, the end of a run and what is left of it, environment: CONTRACT sections 4 and 6."""
-import contextlib
 import json
 import os
 import random
@@ -42,6 +41,7 @@ def marker():
 @pytest.mark.parametrize("name", ["TERM", "INT", "HUP", "QUIT", "USR1", "USR2", "WINCH"])
 def test_signal_reaches_the_command_once(box, name):
     script = (f"n=0; trap 'n=$((n+1)); echo got $n' {name}; echo ready; i=0;"
+              "until [ $n -gt 0 ] || [ $i -ge 200 ]; do sleep 0.05; i=$((i+1)); done; i=0;"
               "while [ $i -lt 8 ]; do sleep 0.05; i=$((i+1)); done; exit $((40+n))")
     with box.start("bash", "-c", script) as child:
         line_of(child, "ready")
@@ -55,7 +55,7 @@ def test_signal_without_a_trap_ends_the_command(plain, name):
     with plain.start("sh", "-c", "echo ready; exec sleep 20") as child:
         line_of(child, "ready")
         child.process.send_signal(getattr(signal, "SIG" + name))
-        r = child.wait(5)
+        r = child.wait()
     assert r.code == 128 + getattr(signal, "SIG" + name), str(r)
 
 
@@ -86,19 +86,14 @@ def test_stop_and_continue(plain):
         line_of(child, "3\n")
         out = child.process.stdout.fileno()
         child.process.send_signal(signal.SIGTSTP)
-        time.sleep(0.3)
-        os.set_blocking(out, False)
-        with contextlib.suppress(BlockingIOError):
-            while os.read(out, 65536):
-                pass
-        time.sleep(0.2)
-        with pytest.raises(BlockingIOError):
+        end = time.monotonic() + 10
+        while select.select([out], [], [], 0.5)[0]:  # silent for so long: it is stopped
+            assert time.monotonic() < end, "it goes on"
             os.read(out, 65536)
         child.process.send_signal(signal.SIGCONT)
-        os.set_blocking(out, True)
         line_of(child, "\n")
         child.process.terminate()
-        assert child.wait(5).code == 143
+        assert child.wait().code == 143
 
 
 def test_stopped_ambit_can_be_killed(plain):
@@ -171,7 +166,7 @@ def test_signal_while_it_starts(plain):
         with plain.start("sleep", "20") as child:
             time.sleep(i * 0.0007)
             child.process.terminate()
-            assert child.wait(5).code == 143
+            assert child.wait().code == 143
 
 
 def test_signal_while_it_ends(box):
@@ -217,20 +212,21 @@ def test_death_of_a_helper_opens_nothing(box):
 def test_background_processes_end_with_the_command(box):
     mark = marker()
     r = box.sh("setsid sleep 300 >/dev/null 2>&1 & nohup sleep 300 >/dev/null 2>&1 & echo done", env={"MARK": mark})
-    assert (r.code, r.out) == (0, "done\n") and r.seconds < 3, str(r)
+    assert (r.code, r.out) == (0, "done\n") and r.seconds < 15, str(r)
     assert wait_until(lambda: not processes_with(mark), 5)
 
 
 def test_background_process_that_holds_the_output(plain):
     """The pipe closes when the command ends, since nobody is left to hold it."""
     r = plain.sh("sleep 30 & echo done")
-    assert r.out == "done\n" and r.seconds < 3, str(r)
+    assert r.out == "done\n" and r.seconds < 15, str(r)
 
 
 def test_orphans_are_reaped(plain):
     """Whoever loses its parent becomes init's child and leaves no zombie."""
-    r = plain.sh("for i in 1 2 3 4 5 6 7 8 9; do (sleep 0.01 &) ; done; sleep 0.3;"
-                 "cat /proc/[0-9]*/stat | grep -c ' Z '")
+    r = plain.sh("for i in 1 2 3 4 5 6 7 8 9; do (sleep 0.01 &) ; done; i=0;"
+                 "until sleep 0.3; n=$(cat /proc/[0-9]*/stat | grep -c ' Z '); [ $n = 0 ] || [ $i -ge 20 ];"
+                 "do i=$((i+1)); done; echo $n")
     assert r.out == "0\n", str(r)
 
 
@@ -283,8 +279,14 @@ def test_in_the_background_of_a_script(plain):
 
 # --- many ---------------------------------------------------------------------------------------------
 
+def is_of_the_living(group):
+    """Of a run that goes on: another suite's."""
+    pid = re.search(r"/ambit-run-(\d+)-", group)
+    return bool(pid) and os.path.exists(f"/proc/{pid[1]}")
+
+
 def cgroups():
-    return sorted(d for d, _, _ in os.walk("/sys/fs/cgroup") if "ambit" in d)
+    return sorted(d for d, _, _ in os.walk("/sys/fs/cgroup") if "ambit" in d and not is_of_the_living(d))
 
 
 def test_two_hundred_in_a_row_leave_nothing(plain):
@@ -454,14 +456,22 @@ def test_shells_see_the_same_status(plain):
 
 
 def test_start_is_fast(plain):
-    best = min(plain.run("true").ok().seconds for _ in range(5))
+    best = 9
+    for _ in range(40):  # others may want the processors, too
+        best = min(best, plain.run("true").ok().seconds)
+        if best < 0.25:
+            break
     assert best < 0.25, f"{best:.3f} s for `true`: far above the budget, something scans or waits"
 
 
 def test_start_does_not_depend_on_the_tree(plain):
     plain.host("sh", "-c", "for i in $(seq 60); do mkdir d$i; (cd d$i; touch $(seq 60)); done").ok()
-    few = min(plain.run("true", cwd=plain.ws / "d1").ok().seconds for _ in range(7))
-    many = min(plain.run("true").ok().seconds for _ in range(7))
+    few = many = 9
+    for i in range(60):  # by turns: others may want the processors, too
+        few = min(few, plain.run("true", cwd=plain.ws / "d1").ok().seconds)
+        many = min(many, plain.run("true").ok().seconds)
+        if i >= 6 and many < few * 2 + 0.02:
+            break
     assert many < few * 2 + 0.02
 
 

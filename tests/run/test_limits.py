@@ -165,7 +165,7 @@ def test_fork_bomb_leaves_the_host_alone(box):
             time.sleep(0.02)
         r = child.wait()
     assert r.code == 137 and "limit pids 100 reached" in r.err, str(r)
-    assert slowest < 2
+    assert slowest < 5
     assert wait_until(lambda: not processes_with(mark), 5), processes_with(mark)
 
 
@@ -240,10 +240,10 @@ def test_disk_fill(limited, box, where, quiet_disk):
             " with open(sys.argv[1] + '/fill%d' % i, 'wb') as f:\n"
             "  try: f.write(bytes(8 << 20))\n"
             "  except OSError: pass\n"
-            "time.sleep(10)")
+            "time.sleep(28)")
     r, report = limited("/usr/bin/python3", "-c", code, where, options=["--disk", "64m"],
                         fuse=fused(file=100 << 20))
-    assert r.code == 137 and r.seconds < 9, str(r)
+    assert r.code == 137 and r.seconds < 25, str(r)
     named(r, report, "disk", "64m")
     left = sum(p.stat().st_size for p in box.ws.glob("fill*"))
     assert left < 300 << 20
@@ -256,9 +256,9 @@ def test_disk_one_file(limited, quiet_disk):
             "f = open('mapped', 'w+b'); f.truncate(60 << 20); os.unlink('mapped')\n"
             "m = mmap.mmap(f.fileno(), 60 << 20)\n"
             "for i in range(0, 60 << 20, 4096): m[i] = 1\n"
-            "time.sleep(10)")
+            "time.sleep(28)")
     r, report = limited("/usr/bin/python3", "-c", code, options=["--disk", "48m"])
-    assert r.code == 137 and r.seconds < 9, str(r)
+    assert r.code == 137 and r.seconds < 25, str(r)
     named(r, report, "disk", "48m")
 
 
@@ -290,17 +290,17 @@ def test_a_million_files(limited, box, where, quiet_disk):
 def test_time(limited):
     """Asked first: a command that tidies up is given the time for it."""
     script = "trap 'echo tidy; exit 0' TERM; echo ready; while :; do sleep 0.05; done"
-    r, report = limited("/bin/sh", "-c", script, options=["--timeout", "500ms"])
+    r, report = limited("/bin/sh", "-c", script, options=["--timeout", "2s"])
     assert r.code == 124 and r.out == "ready\ntidy\n", str(r)
-    entry = named(r, report, "timeout", "500ms")
-    assert "SIGTERM" in entry["reason"] and entry["hint"] == "--timeout 1s"
-    assert r.seconds < 2 and report["timedOut"] is True
+    entry = named(r, report, "timeout", "2s")
+    assert "SIGTERM" in entry["reason"] and entry["hint"] == "--timeout 4s"
+    assert r.seconds < 4 and report["timedOut"] is True  # less than until it is ended
 
 
 def test_time_of_a_stubborn_one(limited):
     r, report = limited("/bin/sh", "-c", "trap '' TERM; while :; do sleep 0.05; done",
                         options=["--timeout", "300ms"])
-    assert r.code == 124 and 2 < r.seconds < 5, str(r)
+    assert r.code == 124 and 2 < r.seconds < 12, str(r)
     named(r, report, "timeout", "300ms")
 
 
@@ -414,20 +414,24 @@ def test_peaks_outlive_the_group(box, backend):
 
 def test_left_over_groups_are_swept(rooted):
     """Supervisor and guard killed at once: the next run tidies up."""
-    with rooted.start("/bin/sleep", "60", options=["--pids", "30"]) as child:
-        pid = child.process.pid
-        if not wait_until(lambda: groups(pid), 2):
-            pytest.skip("no cgroup of our own can be made here")
-        if any(".scope" in d for d in groups(pid)):
-            pytest.skip("systemd holds the group here, and removes it by itself")
-        assert wait_until(lambda: len(guards_of(pid)) == 1, 2)
-        left = groups(pid)
-        os.kill(guards_of(pid)[0], signal.SIGKILL)
-        child.process.kill()
-        child.process.wait()
-    assert all(map(os.path.isdir, left))
+    for _ in range(20):  # the next run may be one of another suite
+        with rooted.start("/bin/sleep", "60", options=["--pids", "30"]) as child:
+            pid = child.process.pid
+            if not wait_until(lambda: groups(pid), 10):
+                pytest.skip("no cgroup of our own can be made here")
+            if any(".scope" in d for d in groups(pid)):
+                pytest.skip("systemd holds the group here, and removes it by itself")
+            assert wait_until(lambda: len(guards_of(pid)) == 1)
+            left = groups(pid)
+            os.kill(guards_of(pid)[0], signal.SIGKILL)
+            child.process.kill()
+            child.process.wait()
+        if all(map(os.path.isdir, left)):
+            break
+    else:
+        pytest.fail("nothing was left")
     with rooted.start("/bin/sleep", "60", options=["--pids", "30"]) as living:
-        assert wait_until(lambda: not any(map(os.path.isdir, left)), 2)
+        assert wait_until(lambda: not any(map(os.path.isdir, left)))
         own = groups(living.process.pid)
         rooted.run("true", options=["--pids", "30"]).ok()
         assert own and all(map(os.path.isdir, own))  # the living one's is not touched

@@ -97,7 +97,7 @@ def test_a_stalled_server_does_not_keep_the_owner(start, serve):
     began = time.monotonic()
     p.send("drop 1")
     p.record(kind="gone", owner=1)
-    assert 0.5 < time.monotonic() - began < 3
+    assert 0.5 < time.monotonic() - began < 8
     s.close()
 
 
@@ -354,7 +354,7 @@ def test_a_request_whose_client_has_shut_its_side_is_answered(start, serve):
 
 
 def test_no_answer_is_a_no(start):
-    p = start("ask 1000\n")
+    p = start("ask 4000\n")
     at = p.listen("listener http")
     slow = started(at, connect_request("web.test", 1))
     q = p.record(kind="ask")
@@ -364,7 +364,7 @@ def test_no_answer_is_a_no(start):
         began = time.monotonic()
         status, body = answer_to(s)
         assert status == 403 and b"nobody answered in time" in body
-        assert 0.2 < time.monotonic() - began < 0.8
+        assert 0.2 < time.monotonic() - began < 3
     assert p.record(kind="unask")["id"] != q["id"]
     assert answer_to(slow)[0] == 403
     assert p.record(kind="unask")["id"] == q["id"]

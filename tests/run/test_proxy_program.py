@@ -403,9 +403,9 @@ def test_the_tls_name_must_be_the_one_asked_for(start, serve):
         with connect_through(at, "web.test", up.port) as s:
             s.sendall(wrong)
             assert all_of(s) == b"<RST>", wrong
-    reasons = [r["reason"] for r in p.drain() if r["verdict"] == "deny"]
+    reasons = [p.record(verdict="deny")["reason"] for _ in range(5)]
     assert "the TLS ClientHello names another server: evil.test" in reasons
-    assert len(reasons) == 5
+    assert not [r for r in p.drain() if r["verdict"] == "deny"]
     # with the switch off only a wrong name is refused
     p.config(BASE + "allow web.test\nrequireSNI 0\n")
     p.sync()
@@ -437,12 +437,12 @@ def test_a_second_hello_must_be_like_the_first(start, serve, strict):
                 assert all_of(s) in (b"", b"<RST>")
             r = p.record(verdict="deny")
             assert r["rule"] == "network.sni" and "second" in r["reason"], r
-            assert wait_until(lambda: up.seen, 2)
+            assert wait_until(lambda: up.seen)
             assert len(up.seen.pop()) < len(good + second), (second, parts)
     with connect_through(at, "web.test", up.port) as s:
         sent_apart(s, good, cipher, good[:100], good[100:] + cipher, b"\x17\3\3\0\1x" + bad)
     p.record(verdict="allow")
-    assert wait_until(lambda: up.seen[-1].endswith(bad), 2)  # what follows data means nothing in TLS
+    assert wait_until(lambda: up.seen[-1].endswith(bad))  # what follows data means nothing in TLS
 
 
 def tls_pair(tmp_path):
@@ -517,10 +517,10 @@ def test_http_inside_a_tunnel_to_port_80_is_judged(start, serve):
     assert p.record(via="connect", verdict="deny")["host"] == "evil.test"
 
 
-def sent_apart(s, *parts):
+def sent_apart(s, *parts, pause=0.05):
     for part in parts:
         s.sendall(part)
-        time.sleep(0.05)
+        time.sleep(pause)
 
 
 def test_plain_http_in_a_tunnel_to_any_port_is_judged(start, serve):
@@ -580,7 +580,7 @@ def test_http_in_pieces_does_not_get_past(start, serve):
     for parts in ((b"GE", b"T / ", rest), (b"\r\n", b"GET / ", rest), (b"G", b"ET / HTT", rest[3:])):
         with connect_through(at, "web.test", up.port) as s:
             with contextlib.suppress(OSError):
-                sent_apart(s, *parts)
+                sent_apart(s, *parts, pause=0.4)  # on a busy machine they would be one
             assert all_of(s) in (b"", b"<RST>")
         assert "in pieces" in p.record(verdict="deny")["reason"]
     with connect_through(at, "web.test", up.port) as s:  # waited for as long as it takes a while
@@ -603,7 +603,7 @@ def test_what_is_not_http_goes_on_at_once(start, serve):
             began, got = time.monotonic(), b""
             while len(got) < len(first):
                 got += s.recv(len(first) - len(got))
-            assert got == first and time.monotonic() - began < 2, first
+            assert got == first and time.monotonic() - began < 4, first
             s.sendall(b"HTTP/1.1")
             assert s.recv(100) == b"HTTP/1.1"
     with connect_through(at, "web.test", up.port) as s:  # a line of words that does not end
@@ -998,7 +998,7 @@ def test_confinement(start):
 def test_start_is_quick_and_idle_is_small(start):
     began = time.monotonic()
     p = start("allow web.test\n")
-    assert time.monotonic() - began < 2  # the figure is for the benchmark; this catches disasters
+    assert time.monotonic() - began < 5  # the figure is for the benchmark; this catches disasters
     assert p.pss_kb() < 4096
 
 

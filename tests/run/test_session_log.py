@@ -51,7 +51,7 @@ def test_streams(box):
 
 
 def test_order_is_that_of_time(plain):
-    plain.sh("for i in 1 2 3; do echo o$i; sleep 0.05; echo e$i >&2; sleep 0.05; done",
+    plain.sh("for i in 1 2 3; do echo o$i; sleep 0.3; echo e$i >&2; sleep 0.3; done",
              options=LOG).ok()
     assert [t for s, t in entries(plain) if s in ("out", "err")] == ["o1", "e1", "o2", "e2", "o3", "e3"]
     times = [line.split()[0] for line in (plain.ws / "session.log").read_text().splitlines()]
@@ -162,7 +162,7 @@ def test_time_limit_with_a_stuck_reader(plain):
     started = time.monotonic()
     with plain.start("yes", options=[*LOG, "--timeout", "500ms"]) as child:
         assert child.process.wait(8) == 124
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 7.5
 
 
 def test_sockets(plain):
@@ -249,7 +249,7 @@ def test_no_controlling_terminal(plain):
                         stderr=subprocess.PIPE, start_new_session=True)
     try:
         assert p.wait(10) != 0  # no /dev/tty for the command either
-        assert wait_until(lambda: select.select([master], [], [], 0)[0], 2)
+        assert wait_until(lambda: select.select([master], [], [], 0)[0])
         assert os.read(master, 100) in (b"a\tb\r\n", b"a       b\r\n")
     finally:
         p.kill()
@@ -360,7 +360,7 @@ def test_secrets_are_masked(box):
 
 def test_secret_over_two_writes(plain):
     """A line is masked as a whole, however it comes."""
-    plain.sh("printf 'token=ghp_abcdefghijkl'; sleep 0.2; printf 'mnopqrstuvwxyz0123456789\\n'",
+    plain.sh("printf 'token=ghp_abcdefghijkl'; sleep 0.05; printf 'mnopqrstuvwxyz0123456789\\n'",
              options=LOG).ok()
     assert of(plain, "out") == ["token=[redacted]"]
 

@@ -48,7 +48,7 @@ class Terminal:
     def line(self, text):
         self.type(text + "\n")
 
-    def see(self, pattern, seconds=5):
+    def see(self, pattern, seconds=20):
         """Read until the pattern appears after what was seen before; the match."""
         end = time.monotonic() + seconds
         while True:
@@ -65,7 +65,7 @@ class Terminal:
                 assert data, f"ended without {pattern!r}: {self.shown!r}"
                 self.shown += data.decode("utf-8", "replace")
 
-    def end(self, seconds=8):
+    def end(self, seconds=20):
         """Wait for the end; the exit status."""
         finish = time.monotonic() + seconds
         while time.monotonic() < finish:
@@ -151,7 +151,8 @@ def test_window_size_changes(box, terminal):
 
 
 def test_ctrl_c_reaches_the_command_once(box, terminal):
-    script = ("n=0; trap 'n=$((n+1)); echo caught $n' INT; echo ready;"
+    script = ("n=0; trap 'n=$((n+1)); echo caught $n' INT; echo ready; i=0;"
+              "until [ $n -gt 0 ] || [ $i -ge 200 ]; do sleep 0.05; i=$((i+1)); done;"
               "for i in 1 2 3 4 5 6 7 8; do sleep 0.05; done; exit $n")
     t = terminal(box, *sandbox("bash", "-c", script))
     t.see("ready")
@@ -162,8 +163,8 @@ def test_ctrl_c_reaches_the_command_once(box, terminal):
 
 def test_ctrl_c_without_a_trap(plain, terminal):
     t = shell(terminal, plain)
-    t.line(" ".join(sandbox("sleep", "30")))
-    time.sleep(0.3)
+    t.line(" ".join(sandbox("sh", "-c", "'echo be\"\"gun; exec sleep 30'")))
+    t.see("begun")
     t.type("\x03")
     t.see("PROMPT> ")
     t.line("echo status $?")
@@ -180,8 +181,8 @@ def test_ctrl_backslash(plain, terminal):
 def test_ctrl_c_leaves_a_shell_inside_alive(box, terminal):
     t = terminal(box, *sandbox("bash", "--norc", "-i"), env={"PS1": "INSIDE> "})
     t.see("INSIDE> ")
-    t.line("sleep 30")
-    time.sleep(0.3)
+    t.line("sh -c 'echo be\"\"gun; exec sleep 30'")
+    t.see("begun")
     t.type("\x03")
     t.see("INSIDE> ")
     t.line("echo status $?; exit 4")
@@ -193,12 +194,12 @@ def test_shell_inside_has_job_control(box, terminal):
     t = terminal(box, *sandbox("bash", "--norc", "-i"), env={"PS1": "INSIDE> "})
     before = t.see(r"^(?s:.*)INSIDE> ").group(0)
     assert "job control" not in before and "terminal process group" not in before
-    t.line("sleep 30")
-    time.sleep(0.3)
+    t.line("sh -c 'echo be\"\"gun; exec sleep 30'")
+    t.see("begun")
     t.type("\x1a")
     t.see("Stopped")
     t.line("jobs; bg")
-    t.see(r"sleep 30 &")
+    t.see(r"sleep 30' &")
     t.line("kill %1; wait %1; echo status $?")
     t.see("status 143")
     t.line("set -o | grep monitor")
@@ -242,9 +243,9 @@ def test_ctrl_z_of_a_shell_inside(box, terminal):
     t.line("echo [$AMBIT] out; fg")
     t.see(r"\[\] out")
     time.sleep(0.2)
-    t.line("echo again $AMBIT; sleep 30")
+    t.line("echo again $AMBIT; sh -c 'echo be\"\"gun; exec sleep 30'")
     t.see("again 1")
-    time.sleep(0.2)
+    t.see("begun")
     t.type("\x03")  # which throws away what is typed before it is taken
     t.see("PROMPT> ")
     t.line("exit 6")
@@ -254,8 +255,8 @@ def test_ctrl_z_of_a_shell_inside(box, terminal):
 
 def test_ctrl_z_and_bg(plain, terminal):
     t = shell(terminal, plain)
-    t.line(" ".join(sandbox("sh", "-c", "'sleep 0.8; echo finished >done-file'")))
-    time.sleep(0.3)
+    t.line(" ".join(sandbox("sh", "-c", "'echo be\"\"gun; sleep 2; echo finished >done-file'")))
+    t.see("begun")
     t.type("\x1a")
     t.see("Stopped")
     t.line("bg")
@@ -282,7 +283,7 @@ def test_stopped_from_outside(plain, terminal):
 def test_started_in_the_background(plain, terminal):
     """With & the shell keeps the terminal; the command does not take it away."""
     t = shell(terminal, plain)
-    t.line(" ".join(sandbox("sh", "-c", "'sleep 0.4; echo from-\"\"background'")) + " &")
+    t.line(" ".join(sandbox("sh", "-c", "'sleep 1.5; echo from-\"\"background'")) + " &")
     t.see("PROMPT> ")
     t.line("echo still $((40+2))")
     t.see("still 42")
@@ -294,10 +295,12 @@ def test_started_in_the_background(plain, terminal):
 def test_background_job_that_reads_is_stopped(plain, terminal, way):
     t = shell(terminal, plain)
     t.line(" ".join(sandbox("sh", "-c", "'read -r x; echo \"re\"\"ad:$x\"'")) + " &")
-    time.sleep(0.4)
-    t.line("")
-    if way == "direct":
-        t.see("Stopped")  # with a pty it waits, until it is in the foreground
+    if way == "direct":  # with a pty it waits, until it is in the foreground
+        t.line("for i in $(seq 100); do sleep 0.1; jobs | grep Stop''ped && break; done")
+        t.see("Stopped")
+    else:
+        time.sleep(0.4)
+        t.line("")
     t.line("fg")
     time.sleep(0.3)
     t.line("hello")
@@ -379,7 +382,7 @@ print("stopped" if os.WIFSTOPPED(status) else f"ended {os.waitstatus_to_exitcode
 
 def test_terminal_that_comes_late(plain, terminal):
     """Shells give a pipeline the terminal only after its programs have begun."""
-    argv = sandbox("sh", "-c", "sleep 0.5; echo ask; read -r x </dev/tty; echo key:$x")
+    argv = sandbox("sh", "-c", "sleep 1.5; echo ask; read -r x </dev/tty; echo key:$x")
     t = terminal(plain, "/usr/bin/python3", "-c", LATE, *argv)
     t.see("ask")
     t.line("k")
