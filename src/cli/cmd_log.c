@@ -349,8 +349,9 @@ static int run_log(struct viewer *v, int *ret_status)
 	if (o->n_words == 1 && strcmp(o->words[0], "verify") == 0)
 		return verify(v, ret_status);
 	if (o->n_words > 0)
-		return error_set(v->e, EINVAL, "unexpected '%s': ambit log [OPTIONS] [verify]",
-				 output_safe(v->inv->arena, o->words[0]));
+		return error_set(
+			v->e, EINVAL, "unexpected '%s': ambit log [OPTIONS] [verify]",
+			output_safe(v->inv->arena, o->words[strcmp(o->words[0], "verify") == 0]));
 	return o->follow ? follow(v) : view_all(v, &ino, &size);
 }
 

@@ -261,7 +261,7 @@ static int digits(const char *s, int n)
 
 int log_parse_time(const char *text, int64_t now_ms, int64_t *ret_ms, struct error *e)
 {
-	struct tm tm = { .tm_isdst = -1 };
+	struct tm tm = { .tm_isdst = -1 }, said;
 	char plain[32];
 	size_t n = strlen(text);
 	bool utc = n > 0 && n < sizeof(plain) && text[n - 1] == 'Z';
@@ -294,7 +294,12 @@ int log_parse_time(const char *text, int64_t now_ms, int64_t *ret_ms, struct err
 		tm.tm_min = digits(plain + 14, 2);
 		tm.tm_sec = plain[16] ? digits(plain + 17, 2) : 0;
 	}
+	said = tm;
 	t = utc ? timegm(&tm) : mktime(&tm);
+	/* the 31st of February is put right without a word; an hour may be moved by the summer */
+	if (tm.tm_mon != said.tm_mon || tm.tm_mday != said.tm_mday || said.tm_hour > 23 ||
+	    said.tm_min > 59 || said.tm_sec > 60)
+		return error_set(e, EINVAL, "'%s' is not a time: there is none such", text);
 	*ret_ms = t > 0 ? (int64_t)t * 1000 : 0;
 	return 0;
 }

@@ -128,6 +128,11 @@ int main(int argc, char **words, char **env)
 	sys_seal_relocated();
 	if (is_called(argv[0], "srt") && hold_standard_fds(&e) == 0)
 		return srt_main(a, argv, env);
+	if (is_called(argv[0], "claude-sandbox")) {
+		log_error("claude-sandbox runs whole agents, which this version does not do yet; "
+			  "for one command of an agent: ambit run");
+		return EXIT_AMBIT;
+	}
 	if (ambit(a, argv, env, &status, &e) == 0)
 		exit(status); /* the kernel is quicker to free what is left */
 	/* names in it may hold newlines: one error is one line */

@@ -55,6 +55,7 @@ struct path_rule {
 	enum verdict verdict;
 	bool glob; /* path is a pattern (match_path.h) */
 	bool optional; /* a missing path is skipped (profiles) */
+	bool spare; /* but made if it can be: a profile's, written with a slash at its end */
 	bool absent; /* not there when the policy was loaded */
 	bool locked; /* managed deny, or of ambit's own places: others cannot re-open it */
 	const char *text; /* as written */

@@ -321,6 +321,7 @@ int rule_add(struct builder *b, const struct source *s, size_t row, const struct
 	rule.locked = layer_is_managed(s->layer) && rule.verdict == VERDICT_DENY;
 	b->managed_denies = b->managed_denies || rule.locked;
 	rule.optional = layer_is_profile(s->layer) || s->foreign;
+	rule.spare = layer_is_profile(s->layer) && text_ends(rule.text, "/");
 	*ARENA_PUSH(b->a, b->p->fs.rules.v, b->p->fs.rules.n) = rule;
 	if (rule.locked && deny_by_variable(b, s, literal, rule, e) < 0)
 		return source_wrap(s, n, def->key, e);

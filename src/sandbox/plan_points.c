@@ -421,14 +421,17 @@ static int add_root_entries(struct compiler *c, const struct path_rule *r)
 }
 
 /* As plan_prepare() does it. */
-static bool can_be_made(struct compiler *c, const char *path)
+static bool can_be_made(struct compiler *c, const struct path_rule *r)
 {
+	const char *path = r->real;
 	enum file_kind kind;
 
 	do {
 		path = arena_strndup(c->a, path, (size_t)(strrchr(path, '/') - path));
 		kind = *path ? c->view->kind(c->view, path) : FILE_DIRECTORY;
-	} while (kind == FILE_ABSENT && place_is_shared(c->p->home, path));
+	} while (kind == FILE_ABSENT &&
+		 (place_is_shared(c->p->home, path) ||
+		  (r->spare && path_within(path, c->p->home) && strcmp(path, c->p->home) != 0)));
 	return kind == FILE_DIRECTORY;
 }
 
@@ -475,10 +478,11 @@ static int add_rule(struct compiler *c, const struct path_rule *r)
 	if (!r->absent || r->verdict == VERDICT_ALLOW)
 		c->view->look(c->view, c->a, r->real, &at);
 	if (r->access == ACCESS_WRITE && r->verdict == VERDICT_ALLOW) {
+		if (at.kind == FILE_ABSENT && c->facts->dry && (!r->optional || r->spare) &&
+		    can_be_made(c, r))
+			at.kind = FILE_DIRECTORY; /* plan_prepare() would make it, or say why not */
 		if (at.kind == FILE_ABSENT && r->optional)
 			return 0;
-		if (at.kind == FILE_ABSENT && c->facts->dry && can_be_made(c, r->real))
-			at.kind = FILE_DIRECTORY; /* plan_prepare() would make it, or say why not */
 		if (at.kind == FILE_ABSENT || at.kind == FILE_UNKNOWN)
 			return error_set(c->e, at.kind == FILE_ABSENT ? ENOENT : at.err, "%s: %s",
 					 plan_rule_text(c, r),

@@ -77,8 +77,8 @@ static int search_exec(const char *name, char *const *argv, char *const *env)
 		}
 		if (failed == ENOENT && there)
 			return NO_INTERPRETER;
-		if (failed == EACCES)
-			err = EACCES; /* remembered, but a later directory may do */
+		if (failed == EACCES) /* remembered, but a later directory may do */
+			err = there ? EACCES : err; /* one that cannot be searched has nothing */
 		else if (failed != ENOENT && failed != ENOTDIR && failed != ENAMETOOLONG)
 			return failed;
 		if (!path[len])

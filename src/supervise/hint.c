@@ -70,19 +70,23 @@ static bool is_replaced(const char *path)
 	return false;
 }
 
-/* Its directory; where it is hidden, that would show more than the name. */
-static const char *directory_for(struct arena *a, const struct policy *p, const char *dir)
+static bool is_hidden(const struct policy *p, const char *path)
 {
 	struct decision d;
 
-	policy_decide_path(p, ACCESS_READ, dir, &d);
-	return is_too_wide(a, p, dir) || d.verdict == VERDICT_DENY || !may_make_in(dir) ? NULL
-											: dir;
+	policy_decide_path(p, ACCESS_READ, path, &d);
+	return d.verdict == VERDICT_DENY;
+}
+
+/* Its directory; where it is hidden, that would show more than the name. */
+static const char *directory_for(struct arena *a, const struct policy *p, const char *dir)
+{
+	return is_too_wide(a, p, dir) || is_hidden(p, dir) || !may_make_in(dir) ? NULL : dir;
 }
 
 /*
- * What is not there yet needs the directory that is there. Where that is too wide, the first that
- * is missing will do if it is a directory: an absent --allow-write is made as one.
+ * Of what is not there yet, the first that is missing will do if it is a directory: an absent
+ * --allow-write is made as one. A file needs the directory that is there.
  */
 static const char *place_for_absent(struct arena *a, const struct policy *p, const char *path,
 				    enum hint_deed deed)
@@ -93,10 +97,9 @@ static const char *place_for_absent(struct arena *a, const struct policy *p, con
 		missing = dir;
 		dir = parent_of(a, dir);
 	}
-	if (!is_too_wide(a, p, dir))
-		return directory_for(a, p, dir);
-	return (missing != path || deed == HINT_MAKE_DIRECTORY) && may_make_in(dir) ? missing
-										    : NULL;
+	if ((missing != path || deed == HINT_MAKE_DIRECTORY) && may_make_in(dir))
+		return is_hidden(p, missing) ? NULL : missing;
+	return directory_for(a, p, dir);
 }
 
 /* What is there can be named itself; a name that comes or goes needs its directory. */

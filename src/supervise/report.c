@@ -141,11 +141,13 @@ static const char *hint_for(struct arena *a, const struct policy *p, const struc
 	return helps ? arena_strdup(a, buf_str(&b)) : NULL;
 }
 
+/* `reason`: NULL = any. */
 static struct report_entry *find(struct report_entry *v, size_t n, const char *kind,
-				 const char *target)
+				 const char *target, const char *reason)
 {
 	for (size_t i = 0; i < n; i++) {
-		if (strcmp(v[i].target, target) == 0 && strcmp(v[i].kind, kind) == 0)
+		if (strcmp(v[i].target, target) == 0 && strcmp(v[i].kind, kind) == 0 &&
+		    (!reason || strcmp(v[i].reason, reason) == 0))
 			return &v[i];
 	}
 	return NULL;
@@ -178,7 +180,9 @@ const struct report_entry *report_add(struct report *r, const struct policy *p, 
 {
 	const char *kind = kind_names[v->kind];
 	struct list list = list_for(r, v->kind);
-	struct report_entry *e = find(*list.v, *list.n, kind, v->path);
+	/* of git's configuration, one key after the other may be refused */
+	struct report_entry *e =
+		find(*list.v, *list.n, kind, v->path, list.v == &r->denied ? v->reason : NULL);
 
 	if (e) {
 		e->count++;
@@ -217,7 +221,7 @@ const struct report_entry *report_add_limit(struct report *r, const struct polic
 
 	buf_printf(&target, "%s ", limit_name(which));
 	limit_value(&p->limits, which, 1, &target);
-	if (find(r->denied, r->n_denied, "limit", buf_str(&target)))
+	if (find(r->denied, r->n_denied, "limit", buf_str(&target), NULL))
 		return NULL;
 	buf_printf(&hint, "--%s ", limit_name(which));
 	limit_value(&p->limits, which, 2, &hint);

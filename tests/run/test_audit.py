@@ -157,6 +157,8 @@ def test_filters(box):
     assert shown("--since", "2099-01-01") == []
     r = box.ambit("log", "--since", "yesterdayish")
     assert r.code == 125 and "is not a time" in r.err
+    for none in "2026-13-45", "2026-02-30", "2026-01-31T25:00:00Z":
+        assert box.ambit("log", "--since", none).code == 125
     assert box.ambit("log", "verfy").code == 125
 
 

@@ -46,6 +46,21 @@ def test_not_found_is_127(box, command):
     refused(box, "run", "--", command, says=[command, "not found"], command=False, code=127)
 
 
+def test_not_found_behind_a_closed_directory(box):
+    """A directory on PATH that cannot be searched has nothing to be executed."""
+    closed = box.mkdir("closed")
+    closed.chmod(0)
+    box.env["PATH"] = f"{closed}:/usr/bin:/bin"
+    refused(box, "run", "--", "no-such-program", says="not found", command=False, code=127)
+
+
+def test_called_as_claude_sandbox(plain):
+    link = plain.home / "claude-sandbox"
+    link.symlink_to(AMBIT)
+    r = plain.execute([link, "run", "--", *CANARY])
+    assert r.code == 125 and "whole agents" in r.err and not (plain.ws / "canary").exists(), r
+
+
 def test_empty_command_is_127(plain):
     refused(plain, "run", "--", "", command=False, code=127)
 

@@ -647,3 +647,27 @@ def test_pattern_that_looks_like_a_file(box):
     # a pattern that means one, or where there is no such file
     for rule in ("app/*.ts", "app/[abc].ts"):
         assert "is a pattern" not in box.run("true", options=["--deny-write", rule]).ok().err
+
+
+@pytest.mark.parametrize("profile, made, skipped", [
+    ("npm", [".npm", ".cache/yarn"], []), ("pip", [".cache/pip"], []), ("go", ["go/pkg", ".cache/go-build"], []),
+    ("cargo", [".cargo/registry"], [".cargo/.package-cache"]), ("claude", [".claude"], [".claude.json"]),
+])
+def test_caches_of_a_profile(box, profile, made, skipped):
+    """A new account has none yet: those that are directories are made, so that the tool finds them."""
+    for d in made:
+        assert box.ambit("explain", "-p", profile, "write", f"~/{d}/x").code == 0
+        assert not (box.home / d).exists()
+        box.sh(f"mkdir -p ~/{d} && echo x > ~/{d}/x", options=["-p", profile]).ok()
+        assert (box.home / d / "x").read_text() == "x\n"
+        assert (box.home / d).stat().st_uid == box.who.uid
+        subprocess.run(["rm", "-rf", *(box.home / p for p in ("go", ".cargo", ".cache", ".npm", ".claude"))], check=True)
+    for f in skipped:
+        assert not (box.home / f).exists()
+
+
+def test_caches_that_cannot_be_made(box):
+    """They are left out: the profile is for more than one tool."""
+    box.write(".npm", "a file in its place")
+    box.sh("echo x > ~/.cache/yarn/x; echo y > ~/.npm", options=["-p", "npm"])
+    assert (box.home / ".cache/yarn/x").read_text() == "x\n"

@@ -71,6 +71,22 @@ def test_writes(box, name):
     assert r.code == 0, r
 
 
+def test_a_new_directory_is_named_itself(box):
+    """Not the directory that it is made in: others keep theirs there."""
+    box.mkdir(".cache")
+    for attempt in ("mkdir ~/.cache/tool", "mkdir -p ~/.cache/tool/a/b"):
+        _, violations = denied(box, attempt)
+        assert violations[0]["hint"] == f"--allow-write {box.home}/.cache/tool", violations
+
+
+def test_each_key_of_git_is_told(box):
+    """Denials of one file for different reasons are different."""
+    box.sh("git init -q").ok()
+    _, violations = denied(box, "git config core.editor vi; git config alias.x '!e'; git config core.editor vi")
+    told = [(v["reason"].split(":")[0], v["count"]) for v in violations]
+    assert told == [("git configuration key core.editor", 2), ("git configuration key alias.x", 1)], violations
+
+
 def test_read(box):
     box.write(".ssh/a key", "KEY-text")
     script = "cat ~/.ssh/'a key'"
