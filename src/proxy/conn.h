@@ -154,8 +154,10 @@ struct http_exchange {
 	bool to_head, upgrade, client_close, old_client;
 	bool upstream_close;
 	bool reused; /* the upstream was kept from an earlier request */
+	bool harmless; /* to be sent again when nobody knows whether it arrived */
 	bool responded; /* a byte of the response has been seen */
 	bool via_parent; /* what the open upstream is */
+	bool outdated; /* the configuration has changed since it was opened */
 };
 
 struct conn {

@@ -68,6 +68,8 @@ static void cut_disallowed(struct proxy *p)
 			conn_drop_upstream(c);
 			continue;
 		}
+		if (c->http) /* it may be to a parent that is none any more */
+			c->http->outdated = true;
 		if (c->state == CONN_ASK || is_still_allowed(p, c, &v))
 			continue;
 		if (c->open_record) {

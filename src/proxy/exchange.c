@@ -45,7 +45,7 @@ static void exchange_failed(struct proxy *p, struct conn *c)
 	struct http_exchange *h = c->http;
 
 	/* a kept upstream may have ended just as we wrote to it: once more, afresh */
-	if (h->reused && !h->responded && h->body == HTTP_BODY_NONE) {
+	if (h->reused && !h->responded && h->harmless && !h->outdated) {
 		h->reused = false;
 		dial_start(p, c, true);
 		return;
@@ -99,7 +99,9 @@ static bool begin_response(struct proxy *p, struct conn *c, const struct http_he
 			write_response(c, head);
 		return true;
 	}
-	h->upstream_close = head->close || head->body == HTTP_BODY_TO_EOF;
+	/* a server that did not read the body may answer what stands in it, too */
+	h->upstream_close =
+		head->close || head->body == HTTP_BODY_TO_EOF || h->body != HTTP_BODY_NONE;
 	h->client_close = h->client_close || head->body == HTTP_BODY_TO_EOF;
 	write_response(c, head);
 	set_flow(&c->flow[1], head->body, head->length);

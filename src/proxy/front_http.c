@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "base/text.h"
 #include "proxy/proxy.h"
@@ -46,6 +47,7 @@ void http_make_fixed(struct conn *c)
 {
 	http_attach(c);
 	c->http->fixed = true;
+	c->http->via_parent = false; /* what is open, if anything, leads to the target itself */
 	c->http->scanned[0] = 0;
 }
 
@@ -100,6 +102,15 @@ static int fixed_target(const struct conn *c, const struct http_head *head, stru
 	return t.host.kind == HOST_NAME ? check_host(head, ret, e) : 0;
 }
 
+static int request_target(const struct conn *c, const struct http_head *head, struct target *ret,
+			  struct error *e)
+{
+	/* what a server takes for a tunnel is not judged any more */
+	if (span_is(head->method, "connect"))
+		return error_set(e, EINVAL, "CONNECT is for the proxy, not for a server");
+	return c->http->fixed ? fixed_target(c, head, ret, e) : absolute_target(head, ret, e);
+}
+
 static void put_authority(struct buf *b, const struct target *t)
 {
 	bool v6 = t->host.kind == HOST_IPV6;
@@ -148,6 +159,9 @@ static void write_request(struct conn *c, const struct http_head *head, const st
 		put_authority(b, t);
 	buf_puts(b, "\r\n");
 	put_fields(b, head);
+	/* a server that does not read the body must not take it for the next request */
+	if (head->body != HTTP_BODY_NONE)
+		buf_puts(b, "Connection: close\r\n");
 	if (head->upgrade.ptr)
 		http_put_upgrade(b, head->upgrade);
 	if (parent && parent->authorization)
@@ -155,17 +169,19 @@ static void write_request(struct conn *c, const struct http_head *head, const st
 	buf_puts(b, "\r\n");
 }
 
+/* head NULL: it could not be read, and whom it is for is known on a fixed connection only */
 static void refuse_bad(struct proxy *p, struct conn *c, const struct http_head *head,
 		       const struct error *e)
 {
 	_cleanup_buf_ struct buf shown = BUF_INIT(1024);
 	struct span s = head ? (c->http->fixed ? head->host : head->target) : (struct span){ 0 };
 
-	if (s.ptr) {
-		text_append_safe_n(&shown, s.ptr, s.len < 200 ? s.len : 200);
+	text_append_safe_n(&shown, s.ptr ? s.ptr : "", s.len < 200 ? s.len : 200);
+	if (s.ptr || c->http->fixed) {
 		report_connect(&p->report, &(struct record){
 						   .owner = c->owner->id,
-						   .host = buf_str(&shown),
+						   .host = s.ptr ? buf_str(&shown) : c->name,
+						   .port = s.ptr ? 0 : c->port,
 						   .via = conn_via_name(c->via),
 						   .rule = "network.http",
 						   .reason = e->text,
@@ -219,11 +235,32 @@ static void start_connect(struct proxy *p, struct conn *c, const struct http_hea
 	dial_start(p, c, false);
 }
 
+/* Nothing may have come that was not asked for: it would be taken for the next answer. */
+static bool is_quiet(const struct side *upstream)
+{
+	char byte;
+
+	return upstream->in.len == 0 && recv(upstream->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 &&
+	       errno == EAGAIN;
+}
+
 static bool can_reuse(const struct conn *c, const struct target *t, const struct parent *parent)
 {
 	return c->side[1].fd >= 0 && !c->side[1].eof && c->name &&
-	       strcmp(c->name, t->host.name) == 0 && c->port == t->port &&
-	       c->http->via_parent == (parent != NULL);
+	       strcmp(c->name, t->host.name) == 0 && c->port == t->port && !c->http->outdated &&
+	       c->http->via_parent == (parent != NULL) && is_quiet(&c->side[1]);
+}
+
+/* May it be carried out twice? */
+static bool is_harmless(const struct http_head *head)
+{
+	static const char *const methods[] = { "get", "head", "options", "trace" };
+
+	for (size_t i = 0; i < ARRAY_LEN(methods); i++) {
+		if (span_is(head->method, methods[i]))
+			return head->body == HTTP_BODY_NONE;
+	}
+	return false;
 }
 
 static void start_request(struct proxy *p, struct conn *c, const struct http_head *head,
@@ -234,11 +271,9 @@ static void start_request(struct proxy *p, struct conn *c, const struct http_hea
 	struct error e = { 0 };
 	struct target t;
 	struct verdict v;
-	int r;
 
 	h->to_head = span_is(head->method, "head");
-	r = h->fixed ? fixed_target(c, head, &t, &e) : absolute_target(head, &t, &e);
-	if (r < 0) {
+	if (request_target(c, head, &t, &e) < 0) {
 		refuse_bad(p, c, head, &e);
 		return;
 	}
@@ -251,7 +286,9 @@ static void start_request(struct proxy *p, struct conn *c, const struct http_hea
 	h->upgrade = head->upgrade.ptr != NULL;
 	h->client_close = head->close;
 	h->old_client = head->minor == 0;
+	h->harmless = is_harmless(head);
 	h->reused = can_reuse(c, &t, parent);
+	h->outdated = false;
 	h->scanned[0] = 0;
 	conn_set_target(p, c, &t.host, t.port, v.rule);
 	buf_drop(&c->side[0].in, head_len);

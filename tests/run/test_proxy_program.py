@@ -4,6 +4,7 @@ import contextlib
 import os
 import resource
 import select
+import signal
 import socket
 import ssl
 import struct
@@ -166,6 +167,103 @@ def test_a_kept_upstream_that_went_away_is_dialled_anew(start, serve):
         for _ in range(30):
             s.sendall(get(f"http://web.test:{up.port}/"))
             assert b" 200 " in read_head(f) and f.read(2) == b"ok"
+
+
+def test_only_what_changes_nothing_is_sent_twice(start, serve):
+    """A server that ends a kept connection may have carried out what it did not answer."""
+    def handler(server, conn):
+        f = conn.makefile("rb")
+        server.seen.append(read_head(f))
+        conn.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+        server.seen.append(read_head(f))  # and no answer
+
+    up = serve(handler)
+    p = start("allow web.test\n")
+    at = p.listen("listener http")
+    for method, n, status in ("GET", 2, 200), ("OPTIONS", 2, 200), ("POST", 1, 502), ("DELETE", 1, 502):
+        up.seen.clear()
+        with client(at) as s:
+            f = s.makefile("rb")
+            s.sendall(get(f"http://web.test:{up.port}/"))
+            assert b" 200 " in read_head(f) and f.read(2) == b"ok"
+            s.sendall(get(f"http://web.test:{up.port}/pay", extra=b"Content-Length: 0\r\n")
+                      .replace(b"GET", method.encode()))
+            assert b" %d " % status in read_head(f), method
+        assert len([head for head in up.seen if b" /pay " in head]) == n, (method, up.seen)
+
+
+@pytest.mark.parametrize("extra", [b"", b"Connection: Upgrade\r\nUpgrade: tcp\r\n"], ids=["plain", "upgrade"])
+def test_a_body_that_nobody_reads_is_no_request(start, serve, extra):
+    """Servers that do not expect a body of a GET read on where it begins, unless they are to close."""
+    def handler(server, conn):
+        f = conn.makefile("rb")
+        while head := read_head(f):
+            server.seen.append(head)
+            conn.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(head) + head)
+            if b"Connection: close" in head:
+                return
+
+    up = serve(handler)
+    p = start("allow web.test\n")
+    inner = b"GET /inner HTTP/1.1\r\nHost: evil.test\r\n\r\n"
+    with client(p.listen("listener http")) as s:
+        f = s.makefile("rb")
+        s.sendall(get(f"http://web.test:{up.port}/", extra=extra + b"Content-Length: %d\r\n" % len(inner))
+                  + inner + get(f"http://web.test:{up.port}/next"))
+        for path in b"/", b"/next":
+            head = read_head(f)
+            assert b" 200 " in head and read_body(f, head).startswith(b"GET %s HTTP" % path)
+    assert not [head for head in up.seen if b"evil" in head], up.seen
+
+
+def test_an_answer_that_nobody_asked_for_is_not_the_next_one(start, serve):
+    def handler(_, conn):
+        f = conn.makefile("rb")
+        ok = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n"
+        while head := read_head(f):
+            conn.sendall(ok + head.split()[1][-4:])
+            if b"/1111" in head:
+                assert asked.wait(TIMEOUT)
+                conn.sendall(ok + b"evil")
+                sent.set()
+
+    asked, sent = threading.Event(), threading.Event()
+    up = serve(handler)
+    p = start("allow web.test\n")
+    with client(p.listen("listener http")) as s:
+        f = s.makefile("rb")
+        s.sendall(get(f"http://web.test:{up.port}/1111"))
+        assert b" 200 " in read_head(f) and f.read(4) == b"1111"
+        time.sleep(0.1)
+        p.process.send_signal(signal.SIGSTOP)  # so that it hears of the request first, then of the rest
+        assert wait_until(lambda: status_of(p, "State") in "Tt", 2)
+        s.sendall(get(f"http://web.test:{up.port}/2222"))
+        asked.set()
+        assert sent.wait(TIMEOUT)
+        p.process.send_signal(signal.SIGCONT)
+        assert b" 200 " in read_head(f) and f.read(4) == b"2222"
+
+
+def test_a_body_and_another_protocol(start, serve):
+    """As docker exec asks for it."""
+    def handler(server, conn):
+        f = conn.makefile("rb")
+        head = read_head(f)
+        server.seen.append((head, read_body(f, head)))
+        conn.sendall(b"HTTP/1.1 101 UPGRADED\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n\r\n")
+        conn.sendall(f.read(4).upper())
+
+    up = serve(handler)
+    p = start("allow web.test\n")
+    with client(p.listen("listener http")) as s:
+        f = s.makefile("rb")
+        s.sendall(get(f"http://web.test:{up.port}/exec", extra=b"Connection: Upgrade\r\nUpgrade: tcp\r\n"
+                      b"Content-Length: 2\r\n").replace(b"GET", b"POST") + b"{}")
+        assert b" 101 " in read_head(f)
+        s.sendall(b"echo")
+        assert f.read() == b"ECHO"
+    head, body = up.seen[0]
+    assert b"Connection: Upgrade\r\nUpgrade: tcp\r\n" in head and body == b"{}"
 
 
 def bad_requests(port):
@@ -515,6 +613,41 @@ def test_http_inside_a_tunnel_to_port_80_is_judged(start, serve):
         assert b" 400 " in read_head(f)
     assert up.accepted == 1 and len(up.seen) == 2
     assert p.record(via="connect", verdict="deny")["host"] == "evil.test"
+
+
+def test_bad_requests_in_a_tunnel_are_recorded(start, serve):
+    up = serve(http_server)
+    p = start("allow web.test\n")
+    at = p.listen("listener http")
+    line = b"POST / HTTP/1.1\r\nHost: web.test:%d\r\n" % up.port
+    for request, reason in (
+            (line + b"Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+             "both Content-Length and Transfer-Encoding"),
+            (line.replace(b"\r\n", b"\n") + b"\n", "line feed without carriage return"),
+            (b"GET https://web.test/ HTTP/1.0\r\n\r\n", "the request target does not begin with http://")):
+        with connect_through(at, "web.test", up.port) as s:
+            s.sendall(request)
+            assert b" 400 " in all_of(s), request
+        r = p.record(verdict="deny")
+        assert (r["host"], r["port"], r["rule"], r["reason"]) == \
+            ("web.test", up.port, "network.http", reason), r
+    assert not up.seen
+
+
+def test_connect_inside_a_tunnel_is_refused(start, serve):
+    """A server that took it for a tunnel of its own would lead anywhere."""
+    up = serve(http_server)
+    p = start("allow web.test\n")
+    at = p.listen("listener http")
+    host = b"web.test:%d" % up.port
+    for target in b"/", b"http://%s/" % host, host:
+        for method in b"CONNECT", b"connect":
+            with connect_through(at, "web.test", up.port) as s:
+                s.sendall(b"%s %s HTTP/1.1\r\nHost: %s\r\n\r\n" % (method, target, host))
+                assert b" 400 " in all_of(s), (method, target)
+            assert "CONNECT" in p.record(verdict="deny")["reason"]
+    assert ask(at, b"connect http://%s/ HTTP/1.1\r\nHost: %s\r\n\r\n" % (host, host))[0] == 400
+    assert not up.seen
 
 
 def sent_apart(s, *parts, pause=0.05):
@@ -971,6 +1104,62 @@ def test_parent_proxy(start, serve):
     status, _, body = ask(at, get(f"http://web.test:{direct.port}/"))
     assert status == 200 and body.startswith(b"GET / ")
     assert ask(at, get("http://evil.test/"))[0] == 403  # judged here all the same
+
+
+def test_the_parents_password_is_not_for_the_server(start, serve):
+    """A connection that was used for requests through the parent becomes a tunnel beside it."""
+    def parent_too(server, conn):
+        f = conn.makefile("rb", buffering=0)
+        while head := read_head(f):
+            server.seen.append(head)
+            if head.startswith(b"CONNECT"):
+                conn.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+                http_server(origin, conn)
+                return
+            conn.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nparent")
+
+    origin, parent = serve(http_server, 80), serve(parent_too)
+    at_parent = f"http://user:secret@{UP}:{parent.port}\n"
+    for https in "", f"parentHttps {at_parent}":
+        p = start(f"allow web.test\nparentHttp {at_parent}{https}")
+        with client(p.listen("listener http")) as s:
+            f = s.makefile("rb")
+            s.sendall(get("http://web.test/one"))
+            head = read_head(f)
+            assert read_body(f, head) == b"parent"
+            s.sendall(b"CONNECT web.test:80 HTTP/1.1\r\nHost: web.test:80\r\n\r\n")
+            assert b" 200 " in read_head(f)
+            s.sendall(b"GET /two HTTP/1.1\r\nHost: web.test\r\n\r\n")
+            head = read_head(f)
+            assert b" 200 " in head and b"secret" not in read_body(f, head)
+        assert not [head for head, _ in origin.seen if b"Proxy-" in head or b"http:" in head], origin.seen
+        assert len([head for head in parent.seen if b"Proxy-Authorization" in head]) >= 2
+        parent.seen.clear()
+
+
+def test_another_parent_does_not_get_what_is_for_this_one(start, serve):
+    """The configuration changes while the first parent has not answered yet."""
+    def slow(server, conn):
+        f = conn.makefile("rb")
+        while head := read_head(f):
+            server.seen.append(head)
+            assert go_on.wait(TIMEOUT)
+            conn.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nparent")
+
+    go_on = threading.Event()
+    first, second = serve(slow), serve(parent_proxy)
+    p = start(f"allow web.test\nparentHttp http://one:1@{UP}:{first.port}\n")
+    with client(p.listen("listener http")) as s:
+        f = s.makefile("rb")
+        s.sendall(get("http://web.test/one"))
+        assert wait_until(lambda: first.seen, 2)
+        p.config(BASE + f"allow web.test\nparentHttp http://two:2@{UP}:{second.port}\n")
+        p.sync()
+        go_on.set()
+        assert b" 200 " in read_head(f) and f.read(6) == b"parent"
+        s.sendall(get("http://web.test/two"))
+        assert b" 200 " in read_head(f) and f.read(6) == b"parent"
+    assert len(first.seen) == len(second.seen) == 1 and b"/two" in second.seen[0]
 
 
 # --- the program itself --------------------------------------------------------------
