@@ -56,29 +56,42 @@ static bool is_same_host(const struct host *a, const struct host *b)
 	return a->kind == b->kind && strcmp(a->name, b->name) == 0;
 }
 
+/* A client that resolves names itself has only our address for this one: the name is meant. */
+static int parse_authority(const struct conn *c, struct span text, uint16_t default_port,
+			   struct host *ret_host, uint16_t *ret_port, struct error *e)
+{
+	int r = http_parse_authority(text, default_port, ret_host, ret_port, e);
+
+	if (r == 0)
+		(void)names_restore(&c->owner->names, ret_host);
+	return r;
+}
+
 /* The Host field, if there is one, must mean the target. */
-static int check_host(const struct http_head *head, const struct target *t, struct error *e)
+static int check_host(const struct conn *c, const struct http_head *head, const struct target *t,
+		      struct error *e)
 {
 	struct host host;
 	uint16_t port;
 
 	if (!head->host.ptr)
 		return 0;
-	if (http_parse_authority(head->host, t->port, &host, &port, e) < 0)
+	if (parse_authority(c, head->host, t->port, &host, &port, e) < 0)
 		return error_wrap(e, "Host field");
 	if (!is_same_host(&host, &t->host) || port != t->port)
 		return error_set(e, EINVAL, "the Host field does not name the request's target");
 	return 0;
 }
 
-static int absolute_target(const struct http_head *head, struct target *ret, struct error *e)
+static int absolute_target(const struct conn *c, const struct http_head *head, struct target *ret,
+			   struct error *e)
 {
 	struct span authority;
 
 	if (http_split_absolute(head->target, &authority, &ret->path, e) < 0 ||
-	    http_parse_authority(authority, PORT_HTTP, &ret->host, &ret->port, e) < 0)
+	    parse_authority(c, authority, PORT_HTTP, &ret->host, &ret->port, e) < 0)
 		return -EINVAL;
-	return check_host(head, ret, e);
+	return check_host(c, head, ret, e);
 }
 
 static int fixed_target(const struct conn *c, const struct http_head *head, struct target *ret,
@@ -91,7 +104,7 @@ static int fixed_target(const struct conn *c, const struct http_head *head, stru
 	if (head->target.ptr[0] != '/' && !span_is(head->target, "*")) {
 		struct target asked;
 
-		if (absolute_target(head, &asked, e) < 0)
+		if (absolute_target(c, head, &asked, e) < 0)
 			return -EINVAL;
 		if (!is_same_host(&asked.host, &t.host) || asked.port != t.port)
 			return error_set(e, EINVAL, "the request is for another host");
@@ -99,7 +112,7 @@ static int fixed_target(const struct conn *c, const struct http_head *head, stru
 	}
 	*ret = t;
 	/* behind an address there may be any number of names */
-	return t.host.kind == HOST_NAME ? check_host(head, ret, e) : 0;
+	return t.host.kind == HOST_NAME ? check_host(c, head, ret, e) : 0;
 }
 
 static int request_target(const struct conn *c, const struct http_head *head, struct target *ret,
@@ -108,7 +121,7 @@ static int request_target(const struct conn *c, const struct http_head *head, st
 	/* what a server takes for a tunnel is not judged any more */
 	if (span_is(head->method, "connect"))
 		return error_set(e, EINVAL, "CONNECT is for the proxy, not for a server");
-	return c->http->fixed ? fixed_target(c, head, ret, e) : absolute_target(head, ret, e);
+	return c->http->fixed ? fixed_target(c, head, ret, e) : absolute_target(c, head, ret, e);
 }
 
 static void put_authority(struct buf *b, const struct target *t)
@@ -218,8 +231,8 @@ static void start_connect(struct proxy *p, struct conn *c, const struct http_hea
 	struct verdict v;
 
 	c->via = VIA_CONNECT;
-	if (http_parse_authority(head->target, 0, &t.host, &t.port, &e) < 0 ||
-	    check_host(head, &t, &e) < 0) {
+	if (parse_authority(c, head->target, 0, &t.host, &t.port, &e) < 0 ||
+	    check_host(c, head, &t, &e) < 0) {
 		refuse_bad(p, c, head, &e);
 		return;
 	}

@@ -32,7 +32,7 @@ static void refuse_version4(struct proxy *p, struct conn *c)
 	conn_set_state(p, c, CONN_FLUSH);
 }
 
-static void start_request(struct proxy *p, struct conn *c, const struct socks_request *q)
+static void start_request(struct proxy *p, struct conn *c, struct socks_request *q)
 {
 	struct verdict v;
 
@@ -45,6 +45,7 @@ static void start_request(struct proxy *p, struct conn *c, const struct socks_re
 		conn_set_state(p, c, CONN_FLUSH);
 		return;
 	}
+	(void)names_restore(&c->owner->names, &q->host); /* clients may have resolved it */
 	judge(p, c, &q->host, q->port, &v);
 	if (v.ask) {
 		ask_hold(p, c, &q->host, q->port);

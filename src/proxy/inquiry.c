@@ -99,21 +99,20 @@ static void judge_host(const struct proxy *p, const struct owner *o, const struc
 static int judge_address(struct proxy *p, const struct owner *o, const struct host *address,
 			 uint16_t port, struct host *ret, struct verdict *v)
 {
-	const char *name = names_find(&o->names, address);
-	bool synthetic = names_is_synthetic(&o->names, address);
+	bool synthetic = names_is_synthetic(&o->names, address), named;
 
 	*ret = *address;
+	named = names_restore(&o->names, ret);
 	if (port == PORT_DNS && !synthetic)
 		return 0;
-	if (!name && synthetic) {
+	if (!named && synthetic) {
 		*v = (struct verdict){ .rule = "network.allowedDomains",
 				       .reason = "no name belongs to this address" };
 		return ENETUNREACH;
 	}
-	if (name && host_parse(name, strlen(name), ret, NULL) < 0)
-		abort(); /* only canonical names are in the table */
 	judge_host(p, o, ret, port, v);
-	if (v->allow && !v->ask && !name && !decide_parent(p->config, ret, port, port == PORT_HTTP))
+	if (v->allow && !v->ask && !named &&
+	    !decide_parent(p->config, ret, port, port == PORT_HTTP))
 		decide_address(p->config, own_addresses(p), ret, ret, port, v);
 	return v->allow ? 0 : EACCES;
 }

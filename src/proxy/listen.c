@@ -163,7 +163,6 @@ static void take_captured(struct proxy *p, const struct listener *l, int fd, con
 	struct verdict v = { .rule = "network.allowedDomains",
 			     .reason = "no name belongs to this address" };
 	struct host host = *to;
-	const char *name;
 	struct conn *c;
 
 	if (port == PORT_DNS && !names_is_synthetic(names, &host)) {
@@ -175,10 +174,7 @@ static void take_captured(struct proxy *p, const struct listener *l, int fd, con
 	c = conn_new(p, l, fd, FRONT_HELLO, VIA_TRANSPARENT);
 	if (!c)
 		return;
-	name = names_find(names, &host);
-	if (name && host_parse(name, strlen(name), &host, NULL) < 0)
-		abort(); /* only canonical names are in the table */
-	if (!name && names_is_synthetic(names, &host)) {
+	if (!names_restore(names, &host) && names_is_synthetic(names, &host)) {
 		conn_deny(p, c, host.name, port, &v);
 	} else if (port == PORT_HTTP) {
 		conn_set_target(p, c, &host, port, "");

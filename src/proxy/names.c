@@ -148,3 +148,12 @@ const char *names_find(const struct names *t, const struct host *a)
 	}
 	return NULL;
 }
+
+bool names_restore(const struct names *t, struct host *host)
+{
+	const char *name = names_find(t, host);
+
+	if (name && host_parse(name, strlen(name), host, NULL) < 0)
+		abort(); /* only canonical names are in the table */
+	return name != NULL;
+}

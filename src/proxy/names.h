@@ -34,3 +34,5 @@ void names_address6(const struct names *t, uint32_t number, uint8_t ret[16]);
 bool names_is_synthetic(const struct names *t, const struct host *address);
 /* The name behind a synthetic address; NULL when it has none (any more). */
 const char *names_find(const struct names *t, const struct host *address);
+/* Put the name in the place of its synthetic address; false: it is none, or has no name. */
+bool names_restore(const struct names *t, struct host *host);

@@ -62,6 +62,14 @@ def test_external_proxy_alone_is_a_network(net, box, direct):
     assert r.code == 1 and "decides for itself" in r.out
 
 
+@pytest.mark.parametrize("scheme", ["socks5", "socks5h"])
+def test_names_resolved_before_the_proxy_is_asked(net, box, scheme):
+    """socks5:// of curl resolves by itself: it then asks for an address that we made up."""
+    r = box.run("curl", "-sS", "--max-time", "5", "--noproxy", "", "-x", f"{scheme}://127.0.0.1:1080",
+                "http://allowed.test:8080/")
+    assert r.code == 0 and "--allow-domain" not in r.err, r
+
+
 def test_no_network_beats_an_external_proxy(net, box):
     box.options = []
     r = box.run(*GET_OTHER, options=["--set", f"network.httpProxyPort={HTTP}", "--network", "none"])

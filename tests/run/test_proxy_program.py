@@ -957,6 +957,48 @@ def test_everything_over_ipv6(start):
     up.close()
 
 
+def test_the_address_that_was_made_for_a_name_means_it(start, serve):
+    """Clients may resolve names themselves and then ask a proxy for the address."""
+    up = serve(http_server)
+    p = start("allow web.test\n")
+    at = p.listen("listener http")
+    address = resolve(p, "web.test")
+    host = f"{address}:{up.port}"
+    request = f"GET /x HTTP/1.1\r\nHost: web.test:{up.port}\r\n\r\n".encode()
+    s, code = socks(p.listen("listener socks"), socket.inet_aton(address), up.port, kind=1)
+    assert code == 0
+    with s, connect_through(at, address, up.port) as t:
+        for tunnel in s, t:
+            tunnel.sendall(request)
+            assert b" 200 " in read_head(tunnel.makefile("rb"))
+    for name in host, f"web.test:{up.port}":
+        status, _, body = ask(at, get(f"http://{host}/x", host=name))
+        assert status == 200 and body.startswith(request[:-2]), body
+    assert ask(at, get(f"http://{host}/x", host=f"evil.test:{up.port}"))[0] == 400
+    for via in "socks", "connect", "http":
+        r = p.record(via=via, verdict="allow")
+        assert (r["host"], r["rule"]) == ("web.test", "allowedDomains web.test"), r
+    p.config(BASE + "allow other.test\n")  # it is the name that is judged
+    p.sync()
+    _, _, body = ask(at, f"CONNECT {host} HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
+    assert f"--allow-domain web.test:{up.port}".encode() in body, body
+
+
+def test_the_tls_name_behind_such_an_address(start, serve):
+    up = tls_port(serve)
+    p = start("allow web.test\n")
+    at = p.listen("listener http")
+    address = resolve(p, "web.test")
+    hello = client_hello("web.test")
+    with connect_through(at, address, up.port) as s:
+        s.sendall(hello)
+        assert s.recv(len(hello)) == hello
+    with connect_through(at, address, up.port) as s:
+        s.sendall(client_hello("evil.test"))
+        assert all_of(s) == b"<RST>"
+    assert p.record(verdict="deny")["rule"] == "network.sni"
+
+
 def test_captured_tls_port_reads_the_hello_before_it_dials(start, serve):
     up = tls_port(serve)
     p = start("allow web.test\n")
