@@ -140,7 +140,17 @@ static size_t percent_decode(char *s)
 	return n;
 }
 
-/* http://[user:password@]host[:port][/] */
+/* Of "user:password" in a URL, or of "user": Basic has the colon in any case. */
+static const char *basic_authorization(struct arena *a, struct span login)
+{
+	bool whole = memchr(login.ptr, ':', login.len);
+	char *text = arena_printf(a, "%.*s%s", (int)login.len, login.ptr, whole ? "" : ":");
+	size_t n = percent_decode(text);
+
+	return arena_printf(a, "Basic %s", base64(a, text, n));
+}
+
+/* http://[user[:password]@]host[:port][/] */
 static int parse_parent(struct config *c, const char *value, struct parent *ret, struct error *e)
 {
 	const char *rest = text_starts(value, "http://") ? value + 7 : value;
@@ -153,10 +163,8 @@ static int parse_parent(struct config *c, const char *value, struct parent *ret,
 	if (rest[authority.len] && strcmp(rest + authority.len, "/") != 0)
 		return error_set(e, EINVAL, "a parent proxy has no path");
 	if (at) {
-		char *user = arena_strndup(c->arena, rest, (size_t)(at - rest));
-		size_t n = percent_decode(user);
-
-		p.authorization = arena_printf(c->arena, "Basic %s", base64(c->arena, user, n));
+		p.authorization =
+			basic_authorization(c->arena, (struct span){ rest, (size_t)(at - rest) });
 		authority.len -= (size_t)(at + 1 - authority.ptr);
 		authority.ptr = at + 1;
 	}

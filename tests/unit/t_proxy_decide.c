@@ -227,6 +227,9 @@ static void test_parent(void **state UNUSED)
 	assert_true(goes_direct(c, "localhost", 80));
 	assert_true(goes_direct(c, "127.0.0.1", 80));
 	config_free(c);
+	c = load("parentHttp http://us%65r@proxy.test\n");
+	assert_string_equal(c->parent_http.authorization, "Basic dXNlcjo="); /* "user:" */
+	config_free(c);
 	c = load("parentHttp proxy.test:1\nnoProxy *\n");
 	assert_true(goes_direct(c, "a.test", 80));
 	config_free(c);
