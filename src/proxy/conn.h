@@ -224,6 +224,8 @@ void conn_refuse(struct proxy *p, struct conn *c, enum refusal why, const char *
 /* The same for a policy decision: record, and words that name the rule and the fix. */
 void conn_deny(struct proxy *p, struct conn *c, const char *host, uint16_t port,
 	       const struct verdict *v);
+/* host:port, an IPv6 address in brackets. */
+void conn_put_endpoint(struct buf *b, const char *host, uint16_t port);
 /* The closing record of what was allowed. */
 void conn_record(struct proxy *p, struct conn *c, const char *reason);
 

@@ -33,13 +33,13 @@ void dial_free(struct proxy *p, struct conn *c)
 static void fail(struct proxy *p, struct conn *c, const char *what)
 {
 	enum refusal why = c->dial->error == ETIMEDOUT ? REFUSE_TIMEOUT : REFUSE_UNREACHABLE;
-	char text[512];
+	_cleanup_buf_ struct buf text = BUF_INIT(512);
 
-	(void)snprintf(text, sizeof(text), "%s %s:%u: %s",
-		       c->through_parent ? "cannot reach the parent proxy for"
-					 : "cannot connect to",
-		       c->name, c->port, what);
-	conn_refuse(p, c, why, text);
+	buf_puts(&text,
+		 c->through_parent ? "cannot reach the parent proxy for " : "cannot connect to ");
+	conn_put_endpoint(&text, c->name, c->port);
+	buf_printf(&text, ": %s", what);
+	conn_refuse(p, c, why, buf_str(&text));
 }
 
 /* Keep of the addresses those that may be dialled; false: none, and it was said. */
@@ -76,7 +76,6 @@ static void connected(struct proxy *p, struct conn *c)
 {
 	struct dial *d = c->dial;
 	struct buf *out = &c->side[1].out;
-	bool v6 = strchr(c->name, ':') != NULL;
 
 	conn_wait(p, c, WAIT_NONE);
 	if (d->plain) {
@@ -89,9 +88,11 @@ static void connected(struct proxy *p, struct conn *c)
 		tunnel_open(p, c);
 		return;
 	}
-	for (int i = 0; i < 2; i++)
-		buf_printf(out, i ? "Host: %s%s%s:%u\r\n" : "CONNECT %s%s%s:%u HTTP/1.1\r\n",
-			   v6 ? "[" : "", c->name, v6 ? "]" : "", c->port);
+	buf_puts(out, "CONNECT ");
+	conn_put_endpoint(out, c->name, c->port);
+	buf_puts(out, " HTTP/1.1\r\nHost: ");
+	conn_put_endpoint(out, c->name, c->port);
+	buf_puts(out, "\r\n");
 	if (p->config->parent_https.authorization)
 		buf_printf(out, "Proxy-Authorization: %s\r\n",
 			   p->config->parent_https.authorization);

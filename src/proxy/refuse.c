@@ -92,21 +92,27 @@ void conn_refuse(struct proxy *p, struct conn *c, enum refusal why, const char *
 	conn_set_state(p, c, CONN_FLUSH);
 }
 
+void conn_put_endpoint(struct buf *b, const char *host, uint16_t port)
+{
+	buf_printf(b, strchr(host, ':') ? "[%s]:%u" : "%s:%u", host, port);
+}
+
 /* What the user can do about it. */
 static void append_hint(struct buf *b, const char *host, uint16_t port, const struct verdict *v)
 {
-	if (strcmp(v->rule, "network.allowedDomains") == 0)
-		buf_printf(b, "\nallow it with: --allow-domain %s%s%s:%u",
-			   strchr(host, ':') ? "[" : "", host, strchr(host, ':') ? "]" : "", port);
-	else if (strcmp(v->rule, "network.allowPrivateAddresses") == 0)
+	if (strcmp(v->rule, "network.allowedDomains") == 0) {
+		buf_puts(b, "\nallow it with: --allow-domain ");
+		conn_put_endpoint(b, host, port);
+	} else if (strcmp(v->rule, "network.allowPrivateAddresses") == 0) {
 		buf_puts(b, "\nallow it with: --set network.allowPrivateAddresses=true, or allow "
 			    "the address itself with --allow-domain");
-	else if (text_starts(v->rule, "network.requireSNI"))
+	} else if (text_starts(v->rule, "network.requireSNI")) {
 		buf_puts(b, "\nallow it with: --set network.requireSNI=false");
-	else if (text_starts(v->rule, "network.allowECH"))
+	} else if (text_starts(v->rule, "network.allowECH")) {
 		buf_puts(b, "\nallow it with: --set network.allowECH=true");
-	else if (text_starts(v->rule, "denied") || text_starts(v->rule, "network.denied"))
+	} else if (text_starts(v->rule, "denied") || text_starts(v->rule, "network.denied")) {
 		buf_puts(b, "\na deny rule wins over every allow rule: take it out to allow this");
+	}
 }
 
 void conn_deny(struct proxy *p, struct conn *c, const char *host, uint16_t port,
@@ -123,7 +129,9 @@ void conn_deny(struct proxy *p, struct conn *c, const char *host, uint16_t port,
 					   .reason = v->reason,
 					   .ms = p->now_ms - c->started_ms,
 				   });
-	buf_printf(&text, "connection to %s:%u denied: %s (%s)", host, port, v->reason, v->rule);
+	buf_puts(&text, "connection to ");
+	conn_put_endpoint(&text, host, port);
+	buf_printf(&text, " denied: %s (%s)", v->reason, v->rule);
 	append_hint(&text, host, port, v);
 	conn_refuse(p, c, v->address ? REFUSE_ADDRESS : REFUSE_DENIED, buf_str(&text));
 }

@@ -66,12 +66,13 @@ static void deny_hello(struct proxy *p, struct conn *c, enum sni_result result,
 {
 	struct verdict v = { .allow = false };
 	bool wrong = result == SNI_NAME && strcmp(sni->host.name, c->name) != 0;
-	bool hidden = !wrong && sni->ech && !p->config->allow_ech;
+	bool broken = result == SNI_BAD || result == SNI_MORE; /* no setting lets it through */
+	bool hidden = !wrong && !broken && sni->ech && !p->config->allow_ech;
 
 	(void)snprintf(v.rule, sizeof(v.rule), "%s",
-		       wrong    ? "network.sni"
-		       : hidden ? "network.allowECH"
-				: "network.requireSNI");
+		       wrong || broken ? "network.sni"
+		       : hidden        ? "network.allowECH"
+				       : "network.requireSNI");
 	if (hidden)
 		(void)snprintf(v.reason, sizeof(v.reason),
 			       "a part of the TLS ClientHello is encrypted");

@@ -346,6 +346,15 @@ def test_what_is_not_listed_is_denied(start, host):
     assert p.record(verdict="deny")["via"] == "connect"
 
 
+def test_addresses_with_colons_are_shown_in_brackets(start, serve):
+    p = start("allow [::1]\n")
+    at = p.listen("listener http")
+    _, _, body = ask(at, b"CONNECT [::2]:22 HTTP/1.1\r\nHost: [::2]:22\r\n\r\n")
+    assert b"connection to [::2]:22 denied" in body and b"--allow-domain [::2]:22" in body, body
+    _, _, body = ask(at, b"CONNECT [::1]:1 HTTP/1.1\r\nHost: [::1]:1\r\n\r\n")
+    assert b"cannot connect to [::1]:1: " in body, body
+
+
 def test_an_empty_list_allows_nothing(start):
     p = start("")
     assert ask(p.listen("listener http"), get("http://web.test/"))[0] == 403
@@ -513,6 +522,21 @@ def test_the_tls_name_must_be_the_one_asked_for(start, serve):
     with connect_through(at, "web.test", up.port) as s:
         s.sendall(client_hello("evil.test"))
         assert all_of(s) == b"<RST>"
+
+
+@pytest.mark.parametrize("strict", [0, 1])
+def test_a_broken_hello_is_not_for_want_of_a_name(start, serve, strict):
+    """What it was refused by must not be a setting that would change nothing."""
+    up = tls_port(serve)
+    p = start(f"allow web.test\nrequireSNI {strict}\nallowECH 0\n")
+    at = p.listen("listener http")
+    for hello in b"\x16\3\1\0\5\1\xff\xff\xff\0", client_hello("web.test")[:50]:
+        with connect_through(at, "web.test", up.port) as s:
+            s.sendall(hello)
+            s.shutdown(socket.SHUT_WR)
+            assert all_of(s) in (b"", b"<RST>")
+        assert p.record(verdict="deny")["rule"] == "network.sni", hello
+    assert up.seen == []
 
 
 @pytest.mark.parametrize("strict", [0, 1])
