@@ -226,6 +226,21 @@ static void sort_steps(struct plan *plan)
 	plan->n_mounts = kept;
 }
 
+/*
+ * A unix socket that may be connected to lies below dir, or dir in a directory of such: who moves
+ * what to there must be looked at (broker/sockets.c).
+ */
+static bool holds_socket(const struct compiler *c, const char *dir)
+{
+	const struct text_rules *sockets = &c->p->network.unix_sockets;
+
+	for (size_t i = 0; !c->p->network.allow_all_unix_sockets && i < sockets->n; i++) {
+		if (path_within(sockets->v[i].text, dir) || path_within(dir, sockets->v[i].text))
+			return true;
+	}
+	return false;
+}
+
 /* A denyWrite rule, or a target of a protected name, that could hold below dir needs the guard there. */
 static bool holds_deny(const struct compiler *c, const char *dir)
 {
@@ -252,7 +267,8 @@ static void list_bulk(struct compiler *c, const char *dir)
 	for (size_t i = 0; i < c->p->fs.bulk.n; i++) {
 		char *path = path_join(c->a, dir, c->p->fs.bulk.v[i].text);
 
-		if (c->view->kind(c->view, path) != FILE_DIRECTORY || holds_deny(c, path))
+		if (c->view->kind(c->view, path) != FILE_DIRECTORY || holds_deny(c, path) ||
+		    holds_socket(c, path))
 			continue;
 		*ARENA_PUSH(c->a, plan->bulk, plan->n_bulk) = path;
 		*ARENA_PUSH(c->a, plan->writable, plan->n_writable) = path;
@@ -287,7 +303,7 @@ static void list_subdirectories(struct compiler *c, const char *root)
 			continue;
 		policy_decide_path(c->p, ACCESS_WRITE, path, &d);
 		if (d.verdict == VERDICT_DENY || begins_protected(c, names[i]) ||
-		    holds_deny(c, path) ||
+		    holds_deny(c, path) || holds_socket(c, path) ||
 		    c->view->kind(c->view, path_join(c->a, path, "objects")) != FILE_ABSENT)
 			continue;
 		*ARENA_PUSH(c->a, c->plan->bulk, c->plan->n_bulk) = path;
@@ -325,6 +341,17 @@ static void list_direct(struct compiler *c, const char *path)
 	*ARENA_PUSH(c->a, plan->writable, plan->n_writable) = path;
 }
 
+/* The host's own directory, of which no name is guarded: a shared /tmp. */
+static void list_shared(struct compiler *c, const struct mount_step *m)
+{
+	struct plan *plan = c->plan;
+
+	if (c->guarding && m->directory && holds_socket(c, m->path))
+		*ARENA_PUSH(c->a, plan->relayed, plan->n_relayed) = m->path;
+	else
+		list_direct(c, m->path);
+}
+
 static void list_writable(struct compiler *c)
 {
 	struct plan *plan = c->plan;
@@ -341,8 +368,9 @@ static void list_writable(struct compiler *c)
 	for (size_t i = 0; i < plan->n_mounts; i++) {
 		const struct mount_step *m = &plan->mounts[i];
 
-		if ((m->kind == MOUNT_RW && (!m->directory || m->direct || !c->guarding)) ||
-		    m->kind == MOUNT_PRIVATE || (m->kind == MOUNT_DEV && !plan->bare))
+		if (m->kind == MOUNT_RW && (!m->directory || m->direct || !c->guarding))
+			list_shared(c, m);
+		if (m->kind == MOUNT_PRIVATE || (m->kind == MOUNT_DEV && !plan->bare))
 			list_direct(c, m->path);
 	}
 }

@@ -146,7 +146,8 @@ struct plan {
 	size_t n_guarded;
 	/*
 	 * Private directories with a guarded one below: a Landlock rule on them would reach
-	 * down to it, so the broker performs what is done there too, freely.
+	 * down to it, so the broker performs what is done there too, freely. And a shared /tmp
+	 * with a unix socket in it that may be connected to: but for sockets that are moved there.
 	 */
 	const char **relayed;
 	size_t n_relayed;

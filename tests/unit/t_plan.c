@@ -467,10 +467,11 @@ static void check_landlock(const struct plan *plan, const struct entry *e)
 	const char *guarded = granted_by(plan->guarded, plan->n_guarded, e->path);
 	const char *direct = granted_by(plan->writable, plan->n_writable, e->path);
 	bool bulk = granted_by(plan->bulk, plan->n_bulk, e->path) != NULL;
+	bool relayed = granted_by(plan->relayed, plan->n_relayed, e->path) != NULL;
 
 	if (!plan->landlock || look_of(plan, e->path) != LOOK_RW)
 		return;
-	if (!guarded && !direct)
+	if (!guarded && !direct && !relayed)
 		fail_msg("%s is mounted writable, but Landlock refuses", e->path);
 	if (guarded && e->kind == FILE_DIRECTORY && direct && !bulk)
 		fail_msg(

@@ -201,6 +201,18 @@ void call_report_unix(const struct call *c, const char *path)
 	call_send(c, &v, path);
 }
 
+void call_report_socket(const struct call *c, enum violation_kind kind, const char *path,
+			const struct text_rule *named)
+{
+	struct violation v = { .kind = (int32_t)kind };
+
+	text_copy(v.rule, sizeof(v.rule), "network.allowUnixSockets");
+	set_source(&v, &named->origin);
+	text_copy(v.reason, sizeof(v.reason),
+		  "a socket of the host's would get to where connecting is allowed");
+	call_send(c, &v, path);
+}
+
 void call_report_exec(const struct call *c, const struct place *p)
 {
 	struct violation v = { .kind = VIOLATION_EXEC };

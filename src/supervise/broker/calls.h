@@ -14,6 +14,15 @@ int call_prepare(struct call *c, int dirfd, uint64_t address, struct place *p,
 /* A symbolic link is to lie at p: 0, or -EACCES, which is told. */
 int call_refuse_link(const struct call *c, const struct place *p, enum violation_kind kind);
 
+/*
+ * What lies at `from` is to lie at `to`: 0, or -EACCES, which is told, when a socket of the host's
+ * would get to where it may be connected to; -EXDEV when nobody can tell (sockets.c).
+ */
+int call_refuse_socket(const struct call *c, const struct place *from, const struct place *to,
+		       enum violation_kind kind);
+/* The same for an open file that gets a name. */
+int call_refuse_open_socket(const struct call *c, int file, const struct place *to);
+
 int call_link(struct call *c, int fromfd, uint64_t from_at, int tofd, uint64_t to_at, int flags);
 int call_rename(struct call *c, int fromfd, uint64_t from_at, int tofd, uint64_t to_at,
 		unsigned flags);

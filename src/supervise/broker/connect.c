@@ -106,15 +106,6 @@ static int dial(struct broker *b, uint64_t id, const struct dial *with)
 	return ANSWER_SENT;
 }
 
-static bool is_named(const struct policy *p, const char *path)
-{
-	for (size_t i = 0; i < p->network.unix_sockets.n; i++) {
-		if (path_within(path, p->network.unix_sockets.v[i].text))
-			return true;
-	}
-	return false;
-}
-
 static bool is_named_exactly(const struct policy *p, const char *name)
 {
 	for (size_t i = 0; i < p->network.unix_sockets.n; i++) {
@@ -124,12 +115,15 @@ static bool is_named_exactly(const struct policy *p, const char *name)
 	return false;
 }
 
-/* Nothing of the host is there but what was put there on purpose. */
+/*
+ * Nothing of the host is there but what was put there on purpose. Without mounts it is still the
+ * host's (/dev/shm), and private places are known by what was made there.
+ */
 static bool is_private(const struct plan *plan, const char *path)
 {
 	const struct mount_step *cover = NULL;
 
-	for (size_t i = 0; i < plan->n_mounts; i++) {
+	for (size_t i = 0; !plan->bare && i < plan->n_mounts; i++) {
 		if (path_within(path, plan->mounts[i].path))
 			cover = &plan->mounts[i]; /* the deepest comes last */
 	}
@@ -142,7 +136,7 @@ static bool may_connect(const struct call *c, int target, const char *path)
 	const struct broker *b = c->b;
 
 	return b->policy->network.allow_all_unix_sockets || is_private(b->plan, path) ||
-	       is_named(b->policy, path) || guard_made_here(b->guard, target, "");
+	       socket_is_named(b->policy, path) || guard_made_here(b->guard, target, "");
 }
 
 static int connect_file(const struct call *c, int *sock, const struct address *to)

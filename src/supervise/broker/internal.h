@@ -197,6 +197,9 @@ void call_note_later(const struct call *c, const struct place *p, const struct g
 void call_tell_later(const struct call *c, const struct place *p, const char *reason);
 
 void call_report_unix(const struct call *c, const char *path);
+/* A move of a socket of the host's to a place that the policy names. */
+void call_report_socket(const struct call *c, enum violation_kind kind, const char *path,
+			const struct text_rule *named);
 
 /* For who learns (used.c): a write that was let happen; a socket that is not there. */
 void call_note_used(const struct call *c, const struct place *p);
@@ -215,6 +218,8 @@ bool file_is_foreign(struct broker *b, int file, const char *path);
 /* Modes, owners, attributes, times (change.c); ANSWER_OTHER when it is not such a call. */
 int broker_change(struct call *c);
 
+/* The policy lets the socket at this path be connected to (sockets.c). */
+bool socket_is_named(const struct policy *p, const char *path);
 /* connect(2) (connect.c). */
 int broker_connect(struct call *c);
 struct inquiries *inquiries_new(struct broker *b);

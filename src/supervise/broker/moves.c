@@ -5,7 +5,7 @@
  * judged for itself, then what comes to lie where.
  *
  * What was allowed only because of where it was must not arrive where it would not have been:
- * links in git directories, a directory as .git, names from new territory. A directory that cannot
+ * links in git directories, a directory as .git, names from new territory, sockets of the host's. A directory that cannot
  * be judged as a whole is answered with EXDEV, as on another file system: then programs copy it,
  * and each name is asked about.
  */
@@ -107,6 +107,8 @@ static int link_open_file(struct call *c, int number, int dirfd, uint64_t addres
 		r = call_ask(c, &to, GUARD_MAKE_OTHER, S_ISLNK(st.st_mode), VIOLATION_CREATE, &why);
 	if (r == 0 && S_ISLNK(st.st_mode))
 		r = call_refuse_link(c, &to, VIOLATION_CREATE);
+	if (r == 0)
+		r = call_refuse_open_socket(c, file, &to);
 	if (r < 0)
 		return r;
 	(void)snprintf(link, sizeof(link), "self/fd/%d", file);
@@ -149,6 +151,8 @@ static int link_guarded(struct call *c, struct place *from, struct place *to)
 		r = call_ask(c, to, GUARD_MAKE_OTHER, may_hold_names(from), VIOLATION_CREATE, &why);
 	if (r == 0 && may_hold_names(from))
 		r = call_refuse_link(c, to, VIOLATION_CREATE);
+	if (r == 0)
+		r = call_refuse_socket(c, from, to, VIOLATION_CREATE);
 	if (r == 0)
 		r = check_mounts(c, from, to, false);
 	if (r < 0)
@@ -286,13 +290,16 @@ static int check_moves(const struct call *c, const struct place *from, const str
 	static const struct guard_answer half = {
 		.reason = "it would become the .git of a directory unchecked"
 	};
-	int r = 0;
+	int r;
 
 	if (directory && !becomes_git_dir(from, to, flags)) {
 		call_refuse(c, to, VIOLATION_RENAME, &half);
 		return -EACCES;
 	}
-	if (directory)
+	r = call_refuse_socket(c, from, to, VIOLATION_RENAME);
+	if (r == 0 && (flags & RENAME_EXCHANGE))
+		r = call_refuse_socket(c, to, from, VIOLATION_RENAME);
+	if (r == 0 && directory)
 		r = check_links(c, from, to);
 	if (r == 0 && directory)
 		r = check_arrival(c, from, to);
