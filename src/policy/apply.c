@@ -14,6 +14,7 @@ struct origin source_origin(const struct source *s, const struct node *n)
 {
 	return (struct origin){
 		.layer = s->layer,
+		.untrusted = s->mode == SOURCE_NARROWING,
 		.name = s->name,
 		.line = n ? n->line : 0,
 		.column = n ? n->column : 0,

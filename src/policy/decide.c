@@ -65,6 +65,7 @@ static void contest_enter(struct contest *c, const struct path_rule *rule, int d
 
 struct scan {
 	struct contest read; /* all rules about reading */
+	struct contest trusted; /* the same without those of untrusted projects */
 	/* the same among those of the managed file, and with those of its profiles: theirs is the
 	 * last word, in this order, so that a profile opens nothing that the file itself denies */
 	struct contest managed, with_profiles;
@@ -86,9 +87,11 @@ static void scan_rules(const struct policy *p, size_t n_rules, const char *path,
 				s->deny_write = (struct contest){ rule, depth };
 			continue;
 		}
-		if (rule->access == ACCESS_WRITE)
+		if (rule->access == ACCESS_WRITE && !rule->origin.untrusted)
 			contest_enter(&s->allow_write, rule, depth);
 		contest_enter(&s->read, rule, depth);
+		if (!rule->origin.untrusted)
+			contest_enter(&s->trusted, rule, depth);
 		if (rule->origin.layer == LAYER_MANAGED)
 			contest_enter(&s->managed, rule, depth);
 		if (layer_is_managed(rule->origin.layer))
@@ -121,7 +124,22 @@ static const struct contest *last_word(const struct scan *s)
 		return &s->managed;
 	if (s->with_profiles.rule && s->with_profiles.rule->locked)
 		return &s->with_profiles;
+	/*
+	 * A project's allow rule was admitted because the layers below had it open. What layers
+	 * above shut stays shut: its exceptions are from its own denies only.
+	 */
+	if (s->trusted.rule && s->trusted.rule->verdict == VERDICT_DENY)
+		return &s->trusted;
 	return &s->read;
+}
+
+/* Does a rule bring the path back into the private directory? The project's own word is not enough. */
+static bool is_brought_back(const struct scan *s, const struct contest *best, int private)
+{
+	if (!best->rule || best->depth < private)
+		return false;
+	return best->rule->verdict == VERDICT_DENY ||
+	       (s->trusted.rule && s->trusted.depth >= private);
 }
 
 static void rule_on_read(const struct policy *p, const struct scan *s, const char *path,
@@ -130,7 +148,7 @@ static void rule_on_read(const struct policy *p, const struct scan *s, const cha
 	const struct contest *best = last_word(s);
 	int private = private_depth(p, path);
 
-	if (private >= 0 && (!best->rule || best->depth < private)) {
+	if (private >= 0 && !is_brought_back(s, best, private)) {
 		*ret = (struct ruling){ VERDICT_DENY, NULL, (unsigned)private,
 					"the sandbox has its own private directory here", true };
 	} else if (!best->rule) {

@@ -84,7 +84,9 @@ static int admit_value(struct builder *b, const struct source *s, size_t row, co
 	const struct row_state *state = &b->rows[row];
 	const struct setting *def = &settings_table[row];
 
-	if (s->mode == SOURCE_TIGHTER_VALUES && !value_narrows(def, now, v))
+	/* what only an untrusted project said until now has then been said by more than it */
+	if (s->mode == SOURCE_TIGHTER_VALUES && !value_narrows(def, now, v) &&
+	    !(state->origin.untrusted && value_equal(def, now, v)))
 		return 0;
 	if (state->locked && merge_is_bound(s) && !value_equal(def, now, v))
 		return merge_violation(b, s, def->key, n, &state->locked_origin, e);

@@ -248,6 +248,40 @@ static void choose_mode(struct builder *b)
 		*mode = port->origin;
 }
 
+static bool is_allowed_by_others(const struct host_rules *allowed, const struct host_rule *rule)
+{
+	for (size_t i = 0; i < allowed->n; i++) {
+		if (!allowed->v[i].origin.untrusted && host_rule_covers(&allowed->v[i].rule, rule))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Where every host could be reached, a project's list was no widening. It stands while the project
+ * itself narrows the mode to it; a list that others ask for later is theirs.
+ */
+static void drop_untrusted_hosts(struct builder *b)
+{
+	struct host_rules *allowed = &b->p->network.allowed;
+	const struct origin *mode = &row_of(b, "network.mode")->origin;
+	size_t kept = 0;
+
+	if (b->p->network.mode != NETWORK_ALLOWLIST || mode->untrusted)
+		return;
+	for (size_t i = 0; i < allowed->n; i++) {
+		const struct host_rule_entry *h = &allowed->v[i];
+
+		if (!h->origin.untrusted || is_allowed_by_others(allowed, &h->rule))
+			allowed->v[kept++] = *h;
+		else
+			builder_note(b, &h->origin,
+				     "ignored: %s would widen the list of allowed hosts (%s)",
+				     h->text, origin_text(b->a, mode));
+	}
+	allowed->n = kept;
+}
+
 static void give_reasons(struct policy_network *net)
 {
 	for (size_t i = 0; i < net->denied_reasons.n; i++) {
@@ -265,6 +299,7 @@ int network_finish(struct builder *b, struct error *e)
 	int r;
 
 	choose_mode(b);
+	drop_untrusted_hosts(b);
 	note_unused_variables(b);
 	give_reasons(&b->p->network);
 	r = check_managed_rules(b, e);

@@ -12,7 +12,8 @@
  *   read   the most specific (deepest) matching rule decides; at equal depth the
  *          later layer, in one layer a literal path beats a pattern, then the
  *          deny. An allowWrite rule makes its path readable like an allowRead.
- *          A locked deny (managed, or ambit's own records) is never re-opened.
+ *          A locked deny (managed, or ambit's own records) is never re-opened, and
+ *          what is shut without the rules of an untrusted project is shut.
  *   write  allowed where an allowWrite rule matches and no denyWrite rule does,
  *          whatever the depth, and the path is readable and not a protected name.
  */

@@ -36,6 +36,7 @@ static inline bool layer_is_profile(enum layer layer)
 /* Where a rule or value was written. */
 struct origin {
 	enum layer layer;
+	bool untrusted; /* a project that may only narrow: it opens nothing that others shut */
 	const char *name; /* file, profile, option ("--allow-read"), variable; "default" */
 	unsigned line, column; /* 0 = no position */
 };

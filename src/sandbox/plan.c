@@ -74,7 +74,8 @@ static bool is_hidden_alias(const struct compiler *c, const struct point *pt,
 
 	if (over && over->alias->locked)
 		return !allow || !layer_is_managed(allow->origin.layer);
-	return pt->alias && (!allow || strcmp(allow->real, pt->path) != 0);
+	return pt->alias &&
+	       (!allow || allow->origin.untrusted || strcmp(allow->real, pt->path) != 0);
 }
 
 /* What a rule's point should look like from inside. */
@@ -540,8 +541,8 @@ static bool same_source(const struct origin *a, const struct origin *b)
 static bool opens_cwd(const struct compiler *c, const struct path_rule *r,
 		      const struct path_rule *hidden, const char *place)
 {
-	if (r->verdict != VERDICT_ALLOW || r->origin.layer == LAYER_DEFAULT || !covers_cwd(c, r) ||
-	    path_depth(r->real) < path_depth(place))
+	if (r->verdict != VERDICT_ALLOW || r->origin.layer == LAYER_DEFAULT ||
+	    r->origin.untrusted || !covers_cwd(c, r) || path_depth(r->real) < path_depth(place))
 		return false;
 	if (names_any_cwd(r) && !same_source(&r->origin, &hidden->origin))
 		return false;

@@ -68,14 +68,14 @@ static bool is_hidden(const struct point *pt)
 		pt->at.kind == FILE_OTHER);
 }
 
-/* Somebody who wrote a rule for this very place means it. */
+/* Somebody who wrote a rule for this very place means it, unless it is only the project. */
 static bool is_named(const struct compiler *c, const char *path, enum access access)
 {
 	for (size_t i = 0; i < c->p->fs.rules.n; i++) {
 		const struct path_rule *r = &c->p->fs.rules.v[i];
 
 		if (r->verdict == VERDICT_ALLOW && r->origin.layer != LAYER_DEFAULT &&
-		    (access == ACCESS_READ || r->access == ACCESS_WRITE) &&
+		    !r->origin.untrusted && (access == ACCESS_READ || r->access == ACCESS_WRITE) &&
 		    strcmp(r->real, path) == 0)
 			return true;
 	}

@@ -290,6 +290,46 @@ def test_project_cannot_undo_the_users_denies(plain):
     assert not can_read(plain, "../private/x")
 
 
+SHUT = {"deny": ["--deny-read", "~/notes"], "home": ["--deny-read", "~"], "private": ["--home", "private"]}
+
+
+@pytest.mark.parametrize("kind", ["ambit", "claude"])
+@pytest.mark.parametrize("how", SHUT)
+def test_project_cannot_undo_options(plain, kind, how):
+    """Its rule was no widening when it was read; what is shut on the command line is shut."""
+    plain.write("notes/x", "x")
+    rules = {"filesystem": {"denyRead": ["~/notes/y"], "allowRead": ["~/notes/x"]}}
+    options = list(SHUT[how])
+    if kind == "ambit":
+        project(plain, json.dumps(rules))
+    else:
+        project(plain, json.dumps({"sandbox": rules}), "ws/.claude/settings.json")
+        options += ["--set", "claudeSettings=true"]
+    assert can_read(plain, "../notes/x", options=options[2:])
+    assert not can_read(plain, "../notes/x", options=options)
+    r = plain.ambit("explain", *options, "read", "../notes/x")
+    assert r.code == 1, str(r)
+    options += ["--allow-read", "~/notes/x"]
+    assert can_read(plain, "../notes/x", options=options)
+
+
+def test_project_adds_nothing_to_the_list_of_an_option(plain):
+    plain.write(USER_FILE, settings(network={"mode": "host"}))
+    project(plain, settings(network={"allowedDomains": ["evil.example"]}))
+    options = ["--network", "allowlist", "--allow-domain", "github.com"]
+    assert plain.ambit("explain", "connect", "evil.example:443").code == 0
+    assert plain.ambit("explain", *options, "connect", "github.com:443").code == 0
+    r = plain.ambit("explain", *options, "connect", "evil.example:443")
+    assert r.code == 1, str(r)
+
+
+def test_project_does_not_open_the_hidden_directory_it_lies_in(plain):
+    plain.write(".ssh/id_test", "key")
+    plain.write(".ssh/.ambit.json", settings(filesystem={"allowRead": ["."], "allowWrite": ["."]}))
+    r = plain.run("cat", "id_test", cwd=plain.home / ".ssh")
+    assert r.code == 125 and "is hidden by" in r.err, str(r)
+
+
 # --- -s, variables, options -----------------------------------------------------------------
 
 def test_settings_file_replaces_user_and_project(plain):

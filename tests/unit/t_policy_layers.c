@@ -509,6 +509,97 @@ static void test_untrusted_project_may_narrow(void **state)
 	assert_int_equal(f->p->require.n, 1);
 }
 
+/* What was open when the project's rule was read, and is shut by an option, a variable, a profile. */
+static void test_untrusted_rules_open_nothing_shut_later(void **state)
+{
+	struct fixture *f = *state;
+
+	fixture_mkdir(f, "home/notes");
+	fixture_user(f, "filesystem: {allowWrite: [~/data]}\n");
+	fixture_project(f, "filesystem:\n"
+			   "  denyRead: [~/notes, sub]\n"
+			   "  allowRead: [~/notes/x, ~/notes/y*, ~/docs]\n"
+			   "  allowWrite: [~/data/deep/er, sub/own]\n");
+	fixture_load(f);
+	assert_int_equal(f->p->notes.n, 0);
+	/* exceptions to its own rules */
+	assert_hidden(f, "home/notes/z");
+	assert_readable(f, "home/notes/x");
+	assert_readable(f, "home/notes/y1");
+	assert_writable(f, "home/proj/sub/own/a");
+	assert_unwritable(f, "home/proj/sub/a");
+	assert_readable(f, "home/docs/a");
+
+	fixture_option(f, "filesystem.denyRead", "~/notes");
+	fixture_option(f, "filesystem.denyRead", "~/data/deep");
+	fixture_option(f, "filesystem.protectNames", "own");
+	fixture_load(f);
+	assert_hidden(f, "home/notes/x");
+	assert_hidden(f, "home/notes/y1");
+	assert_hidden(f, "home/data/deep/er");
+	assert_unwritable(f, "home/data/deep/er/a");
+	assert_writable(f, "home/data/a");
+	/* a name is lifted by who names it, which the project is not */
+	assert_unwritable(f, "home/proj/sub/own");
+	fixture_option(f, "filesystem.allowRead", "~/notes/x");
+	fixture_load(f);
+	assert_readable(f, "home/notes/x");
+	assert_hidden(f, "home/notes/y1");
+}
+
+static void test_untrusted_rules_open_no_private_directory(void **state)
+{
+	struct fixture *f = *state;
+
+	fixture_user(f, "filesystem: {allowWrite: [~/data], tmp: host}\n");
+	fixture_project(f, "filesystem:\n"
+			   "  denyRead: [~/data/x]\n"
+			   "  allowRead: [~/docs, ~/data/x/y, /tmp/z]\n");
+	fixture_load(f);
+	assert_int_equal(f->p->notes.n, 0);
+	assert_readable(f, "home/docs/a");
+	assert_readable(f, "/tmp/z");
+	fixture_option(f, "filesystem.home", "private");
+	fixture_option(f, "filesystem.tmp", "private");
+	fixture_load(f);
+	assert_hidden(f, "home/docs/a");
+	assert_hidden(f, "/tmp/z");
+	assert_hidden(f, "home/data/x/a");
+	assert_writable(f, "home/data/x/y");
+	assert_writable(f, "home/proj/a");
+}
+
+/* Where every host can be reached a project's list widens nothing: until somebody makes one of it. */
+static void test_untrusted_hosts(void **state)
+{
+	struct fixture *f = *state;
+
+	f->in.profile_dir = fixture_mkdir(f, "profiles");
+	fixture_write(f, "profiles/listed.yaml", "network: {mode: allowlist}");
+	fixture_user(f, "network: {mode: host, allowedDomains: ['*.a.example']}\n");
+	fixture_project(f, "network: {allowedDomains: [evil.example, x.a.example]}\n");
+	fixture_load(f);
+	assert_int_equal(f->p->network.allowed.n, 3);
+	fixture_option(f, "network.mode", "allowlist");
+	fixture_option(f, "network.allowedDomains", "github.com");
+	fixture_load(f);
+	assert_int_equal(f->p->network.allowed.n, 3);
+	assert_string_equal(f->p->network.allowed.v[0].text, "*.a.example");
+	assert_string_equal(f->p->network.allowed.v[1].text, "x.a.example");
+	assert_string_equal(f->p->network.allowed.v[2].text, "github.com");
+	assert_one_note(f, ".ambit.yaml:1: ignored: evil.example would widen the list of allowed "
+			   "hosts (--option)");
+	/* the project's own narrowing of the mode is its own list, unless an option's profile says so */
+	f->in.n_settings = 0;
+	fixture_project(f, "network: {allowedDomains: [evil.example], mode: allowlist}\n");
+	fixture_load(f);
+	assert_int_equal(f->p->network.mode, NETWORK_ALLOWLIST);
+	assert_int_equal(f->p->network.allowed.n, 2);
+	fixture_option(f, "profiles", "listed");
+	fixture_load(f);
+	assert_int_equal(f->p->network.allowed.n, 1);
+}
+
 /* A pattern that would be deeper than the rule that hides the keys. */
 static void test_untrusted_pattern(void **state)
 {
@@ -902,6 +993,9 @@ int main(void)
 		policy_test(test_own_places),
 		policy_test(test_own_places_refused),
 		policy_test(test_untrusted_project_may_narrow),
+		policy_test(test_untrusted_rules_open_nothing_shut_later),
+		policy_test(test_untrusted_rules_open_no_private_directory),
+		policy_test(test_untrusted_hosts),
 		policy_test(test_untrusted_pattern),
 		policy_test(test_untrusted_tmp),
 		policy_test(test_profiles),

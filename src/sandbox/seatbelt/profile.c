@@ -167,16 +167,33 @@ static int by_strength(const void *a, const void *b)
 	return strcmp(x->real, y->real) ? strcmp(x->real, y->real) : (x > y) - (x < y);
 }
 
+/*
+ * Does it count in this order, where the deepest wins? What an untrusted project allows only where
+ * the path is open for others too; that of a pattern cannot be told, so it is left out.
+ */
+static bool is_counted(const struct writer *w, const struct path_rule *r)
+{
+	struct decision d;
+
+	if (!r->origin.untrusted || r->verdict == VERDICT_DENY)
+		return true;
+	policy_decide_path(w->p, ACCESS_READ, r->real, &d);
+	return !r->glob && d.verdict == VERDICT_ALLOW;
+}
+
 static const struct path_rule **sorted(const struct writer *w, size_t *ret_n)
 {
 	const struct path_rules *rules = &w->p->fs.rules;
 	const struct path_rule **v = arena_array(w->a, rules->n + 1, sizeof(*v));
+	size_t n = 0;
 
-	for (size_t i = 0; i < rules->n; i++)
-		v[i] = &rules->v[i];
-	if (rules->n > 0)
-		qsort(v, rules->n, sizeof(*v), by_strength);
-	*ret_n = rules->n;
+	for (size_t i = 0; i < rules->n; i++) {
+		if (is_counted(w, &rules->v[i]))
+			v[n++] = &rules->v[i];
+	}
+	if (n > 0)
+		qsort(v, n, sizeof(*v), by_strength);
+	*ret_n = n;
 	return v;
 }
 
