@@ -79,6 +79,13 @@ void builder_note(struct builder *b, const struct origin *o, const char *fmt, ..
 /* load.c: is this very text of a project's file trusted? Noted for `ambit trust` in any case. */
 bool builder_trusts(struct builder *b, const char *file, const char *text, size_t len);
 
+/*
+ * load.c: a project's file is one that lies in it. What messages show of another's would be for whoever
+ * reads those, and some are read without end (/dev/stdin).
+ */
+int builder_check_project_file(const struct builder *b, const char *dir, const char *file,
+			       struct error *e) NODISCARD;
+
 /* load.c: an absolute path, made canonical. */
 const char *builder_canonical(const struct builder *b, const char *path);
 

@@ -369,8 +369,13 @@ static int apply_claude_file(struct builder *b, const struct source *s, const ch
 	_cleanup_free_ char *text = NULL;
 	const struct node *tree, *only;
 	size_t len;
-	int r = fd_read_file(AT_FDCWD, s->file, TREE_TEXT_MAX, &text, &len);
+	int r = 0;
 
+	if (s->layer == LAYER_PROJECT)
+		r = builder_check_project_file(b, root, s->file, e);
+	if (r < 0)
+		return r;
+	r = fd_read_file(AT_FDCWD, s->file, TREE_TEXT_MAX, &text, &len);
 	if (r == -ENOENT || r == -ENOTDIR)
 		return 0;
 	if (r < 0)

@@ -78,13 +78,44 @@ void builder_reads(struct builder *b, const char *file)
 	*ARENA_PUSH(b->a, files->v, files->n) = (struct text_rule){ .text = file };
 }
 
+int builder_check_project_file(const struct builder *b, const char *dir, const char *file,
+			       struct error *e)
+{
+	const struct view *view = b->in->view;
+	struct view_entry at, above;
+
+	view->look(view, b->a, file, &at);
+	if (at.kind == FILE_ABSENT || at.kind == FILE_UNKNOWN)
+		return 0; /* reading will tell */
+	if (at.kind != FILE_REGULAR)
+		return error_set(e, EINVAL, "%s: not a regular file", file);
+	view->look(view, b->a, dir, &above);
+	if (!path_within(at.real, above.real))
+		return error_set(e, EPERM,
+				 "%s: leads out of the project, to %s: settings of a project must "
+				 "lie in it",
+				 file, at.real);
+	return 0;
+}
+
+static const char *directory_of(const struct load *l, const char *file)
+{
+	return path_absolute(l->b.a, l->b.in->cwd, path_join(l->b.a, file, ".."));
+}
+
 /* A file that is not there is fine unless it was named with -s. */
 static int read_settings(struct load *l, struct file *f, bool required, struct error *e)
 {
 	_cleanup_free_ char *text = NULL;
 	size_t len;
-	int r = fd_read_file(AT_FDCWD, f->source.file, TREE_TEXT_MAX, &text, &len);
+	int r = 0;
 
+	if (f->source.layer == LAYER_PROJECT)
+		r = builder_check_project_file(&l->b, directory_of(l, f->source.file),
+					       f->source.file, e);
+	if (r < 0)
+		return r;
+	r = fd_read_file(AT_FDCWD, f->source.file, TREE_TEXT_MAX, &text, &len);
 	if ((r == -ENOENT || r == -ENOTDIR) && !required)
 		return 0;
 	if (r == -EFBIG)
@@ -109,11 +140,6 @@ static int open_file(struct load *l, struct file *f, enum layer layer, const cha
 	};
 	f->source.file = f->source.name;
 	return read_settings(l, f, false, e);
-}
-
-static const char *directory_of(const struct load *l, const char *file)
-{
-	return path_absolute(l->b.a, l->b.in->cwd, path_join(l->b.a, file, ".."));
 }
 
 static int open_project(struct load *l, struct error *e)

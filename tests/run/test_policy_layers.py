@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where settings come from and which of them win: CONTRACT section 5."""
+import ctypes
 import json
 import os
 import pwd
 import shutil
 import subprocess
-import threading
 from pathlib import Path
 
 import pytest
@@ -218,34 +218,16 @@ def test_trust_covers_the_files_that_are_named(box):
 
 def test_settings_are_read_once(plain):
     """Whoever can change the file while it is read must not have one text judged and another used."""
-    plain.mkdir("out")
-    file = plain.ws / "conf.json"
-    plain.write("ws/conf.json", sets("trusted"))
-    (plain.ws / ".ambit.json").symlink_to("conf.json")
+    file = project(plain)
     plain.ambit("trust").ok()
-    file.unlink()
-    second = plain.ws / "second"
-    for fifo in (file, second):
-        os.mkfifo(fifo)
-        os.chmod(fifo, 0o644)
-    used = []
-
-    def serve(fifo, text, then):
-        with open(fifo, "w", encoding="utf-8") as f:  # waits for the reader
-            then()
-            used.append(text)
-            f.write(text)
-
-    servers = [threading.Thread(target=serve, args=a) for a in (
-        (second, WIDE, lambda: None), (file, sets("trusted"), lambda: second.rename(file)))]
-    for s in servers:
-        s.start()
+    libc = ctypes.CDLL(None)
+    opened, in_open = libc.inotify_init1(os.O_NONBLOCK), 0x20
+    assert opened >= 0 and libc.inotify_add_watch(opened, os.fsencode(file), in_open) >= 0
     try:
-        assert not can_write(plain, "../out/x") and used == [sets("trusted")]
+        assert can_write(plain, "../out/x"), "it is trusted"
+        assert len(os.read(opened, 4096)) == 16, "one event"
     finally:
-        with open(os.open(file, os.O_RDONLY | os.O_NONBLOCK), "rb"):
-            for s in servers:
-                s.join(5)
+        os.close(opened)
 
 
 def test_trust_cannot_be_given_from_inside(box):
@@ -324,10 +306,28 @@ def test_project_adds_nothing_to_the_list_of_an_option(plain):
 
 
 def test_project_does_not_open_the_hidden_directory_it_lies_in(plain):
-    plain.write(".ssh/id_test", "key")
-    plain.write(".ssh/.ambit.json", settings(filesystem={"allowRead": ["."], "allowWrite": ["."]}))
-    r = plain.run("cat", "id_test", cwd=plain.home / ".ssh")
+    plain.write(".ssh/work/id_test", "key")
+    plain.write(".ssh/work/.ambit.json", settings(filesystem={"allowRead": ["."], "allowWrite": ["."]}))
+    r = plain.run("cat", "id_test", cwd=plain.home / ".ssh/work")
     assert r.code == 125 and "is hidden by" in r.err, str(r)
+
+
+def test_project_file_that_leads_out(plain):
+    """Messages would show what is in another file, and standard input would be waited for."""
+    plain.write(".config/gh/hosts.yml", "github.com:\n  oauth_token: gho_secret\n")
+    for name, options in ((".ambit.yaml", []), (".claude/settings.json", ["--set", "claudeSettings=true"])):
+        link = plain.mkdir("ws/.claude").parent / name
+        for target in (plain.home / ".config/gh/hosts.yml", "/dev/stdin", "/dev/zero"):
+            link.symlink_to(target)
+            r = plain.run("touch", "canary", options=options)
+            assert r.code == 125 and f"{link}: " in r.err and "github.com" not in r.err, str(r)
+            assert "leads out of the project" in r.err or "not a regular file" in r.err, str(r)
+            link.unlink()
+        plain.write("ws/conf/real", "{}")
+        link.symlink_to(plain.ws / "conf/real")
+        plain.run("true", options=options).ok()
+        link.unlink()
+    assert not (plain.ws / "canary").exists()
 
 
 # --- -s, variables, options -----------------------------------------------------------------

@@ -753,8 +753,8 @@ static void test_untrusted_profile_outside_the_project(void **state)
 	assert_int_equal(unlink(f->in.project_file), 0);
 	assert_int_equal(symlink("../../elsewhere.yaml", f->in.project_file), 0);
 	fixture_write(f, "elsewhere.yaml", "profiles: [../secret.yaml]\n");
-	fixture_load(f);
-	assert_one_note(f, "ignored: profiles would widen");
+	fixture_fails(f, "@/home/proj/.ambit.yaml: leads out of the project, to @/elsewhere.yaml: "
+			 "settings of a project must lie in it");
 	assert_int_equal(unlink(f->in.project_file), 0);
 	/* `ambit trust` looks at all of them, and afterwards they count */
 	fixture_write(f, "secret.yaml", "filesystem: {allowWrite: [~/x]}\n");
