@@ -14,7 +14,7 @@
 enum how {
 	IS, /* the whole name */
 	BEGINS,
-	ENDS,
+	ENDS, /* but for a number: KEY1, KEY_2 */
 	HOLDS,
 	WORD, /* between underscores or ends */
 };
@@ -47,6 +47,9 @@ static const struct unsafe unsafe_parts[] = {
 	{ HOLDS, "API_KEY", SECRET },
 	{ HOLDS, "ACCESS_KEY", SECRET },
 	{ HOLDS, "PRIVATE_KEY", SECRET },
+	{ HOLDS, "PRIVATEKEY", SECRET },
+	{ HOLDS, "PRIVKEY", SECRET },
+	{ HOLDS, "SEED_PHRASE", SECRET },
 	{ HOLDS, "KEYSTORE", SECRET },
 	{ HOLDS, "AUTH_CONFIG", SECRET },
 	{ HOLDS, "AUTHORIZATION", SECRET },
@@ -78,6 +81,11 @@ static const struct unsafe unsafe_parts[] = {
 	{ ENDS, "__IO", SECRET },
 	{ WORD, "TOKEN", SECRET },
 	{ WORD, "KEY_BASE64", SECRET },
+	{ WORD, "KEY_PEM", SECRET },
+	{ WORD, "ID_RSA", SECRET }, /* names of SSH's files */
+	{ WORD, "ID_ECDSA", SECRET },
+	{ WORD, "ID_ED25519", SECRET },
+	{ WORD, "TOTP", SECRET },
 	{ WORD, "PASS", SECRET },
 	{ WORD, "PASSCODE", SECRET },
 	{ WORD, "PW", SECRET },
@@ -229,18 +237,23 @@ static bool holds_word(const char *name, const char *word)
 	return false;
 }
 
+static bool ends_in(const char *upper, size_t n, const char *text)
+{
+	size_t len = strlen(text);
+
+	return n >= len && memcmp(upper + n - len, text, len) == 0;
+}
+
+/* n: the name's length, without a number at its end. */
 static bool is_unsafe(const struct unsafe *u, const char *upper, size_t n)
 {
-	size_t len;
-
 	switch (u->how) {
 	case IS:
 		return strcmp(upper, u->text) == 0;
 	case BEGINS:
 		return text_starts(upper, u->text);
 	case ENDS:
-		len = strlen(u->text);
-		return n >= len && memcmp(upper + n - len, u->text, len) == 0;
+		return ends_in(upper, n, u->text);
 	case HOLDS:
 		return strstr(upper, u->text) != NULL;
 	case WORD:
@@ -249,10 +262,10 @@ static bool is_unsafe(const struct unsafe *u, const char *upper, size_t n)
 	return true;
 }
 
-static bool is_harmless(const char *upper)
+static bool is_harmless(const char *upper, size_t n)
 {
 	for (size_t i = 0; i < ARRAY_LEN(harmless_ends); i++) {
-		if (text_ends(upper, harmless_ends[i]))
+		if (ends_in(upper, n, harmless_ends[i]))
 			return true;
 	}
 	return false;
@@ -261,17 +274,25 @@ static bool is_harmless(const char *upper)
 /* A name of 20 or more letters with a digit among them, in the place of a user, is a token. */
 #define TOKEN_MIN 20
 
-/* user:password@host behind the ://, or token@host, or token:@host */
+/*
+ * user:password@host behind the ://, or token@host, or token:@host. A password may hold what should
+ * be written %2F: then what stands before it is no port. "://" begins the next address of a list.
+ */
 static bool has_login(const char *s)
 {
 	const char *colon = NULL;
 	size_t user = 0;
-	bool digit = false;
+	bool digit = false, port = true;
 
+	if (*s == '[')
+		s += strcspn(s, "]");
 	for (; *s && *s != '@'; s++) {
-		if (*s == '/' || *s == '?' || *s == '#' || *s == ' ')
+		if (strchr(" \t\n", *s) || (strchr("/?#", *s) && port) ||
+		    (s[0] == ':' && s[1] == '/' && s[2] == '/'))
 			return false;
-		if (*s == ':' && !colon)
+		if (colon)
+			port &= ascii_digit(*s);
+		else if (*s == ':')
 			colon = s;
 		user += !colon;
 		digit |= !colon && ascii_digit(*s);
@@ -316,16 +337,21 @@ static bool is_key_of_secret(const char *text, const char *equals)
 	return false;
 }
 
-/* Anywhere in it: lists of addresses, and of keys with values, are common. */
-static bool value_has_password(const char *value)
+/*
+ * Why the value is a secret, or NULL. Anywhere in it: lists of addresses, and of keys with values, are
+ * common.
+ */
+static const char *why_secret(const char *value)
 {
 	for (const char *s = value; *s; s++) {
 		if (*s == ':' && s[1] == '/' && s[2] == '/' && has_login(s + 3))
-			return true;
+			return "holds a password";
 		if (*s == '=' && is_key_of_secret(value, s))
-			return true;
+			return "holds a password";
+		if (*s == 'P' && text_starts(s, "PRIVATE KEY-----"))
+			return "holds a private key";
 	}
-	return false;
+	return NULL;
 }
 
 static uint32_t letter_bit(char c)
@@ -382,15 +408,27 @@ static size_t raise_name(const char *name, char upper[ENV_NAME_MAX + 1], uint32_
 	return n;
 }
 
+/* How long the name is without a number at its end. */
+static size_t without_number(const char *name, size_t n)
+{
+	size_t len = n;
+
+	while (len > 0 && ascii_digit(name[len - 1]))
+		len--;
+	if (len > 0 && len < n && name[len - 1] == '_')
+		len--;
+	return len;
+}
+
 static const char *why_unsafe(const struct letters *letters, const char *name, const char *value)
 {
 	char upper[ENV_NAME_MAX + 1];
 	uint32_t has;
-	size_t i, n = raise_name(name, upper, &has);
+	size_t i, n = without_number(upper, raise_name(name, upper, &has));
 
 	for (i = 0; i < ARRAY_LEN(unsafe_parts); i++) {
 		if (!(letters->part[i] & ~has) && is_unsafe(&unsafe_parts[i], upper, n) &&
-		    !(unsafe_parts[i].how == ENDS && is_harmless(upper)))
+		    !(unsafe_parts[i].how == ENDS && is_harmless(upper, n)))
 			return unsafe_parts[i].why;
 	}
 	for (i = letters->first[(unsigned char)*upper % FIRST_LETTERS]; i;
@@ -398,7 +436,7 @@ static const char *why_unsafe(const struct letters *letters, const char *name, c
 		if (is_unsafe(&unsafe_names[i - 1], upper, n))
 			return unsafe_names[i - 1].why;
 	}
-	return value_has_password(value) ? "holds a password" : NULL;
+	return why_secret(value);
 }
 
 static bool is_basic(const char *name)
