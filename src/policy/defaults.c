@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "policy/build.h"
+#include "policy/inputs.h"
 
 struct secret {
 	const char *path, *why;
@@ -175,6 +176,24 @@ static const struct secret secrets[] = {
 	{ "/root/.ssh", KEYS },
 };
 
+/* Variables by which programs look for such places elsewhere; what lies below moves too. */
+static const struct {
+	const char *variable, *place, *below;
+} moved[] = {
+	{ "XDG_CONFIG_HOME", "~/.config", "" },
+	{ "GNUPGHOME", "~/.gnupg", "" },
+	{ "CARGO_HOME", "~/.cargo", "" },
+	{ "DOCKER_CONFIG", "~/.docker", "" },
+	{ "CLAUDE_CONFIG_DIR", "~/.claude", "" },
+	{ "CLAUDE_CONFIG_DIR", "~/.claude.json", "/.claude.json" },
+	{ "AWS_SHARED_CREDENTIALS_FILE", "~/.aws", "" },
+	{ "AWS_CONFIG_FILE", "~/.aws", "" },
+	{ "KUBECONFIG", "~/.kube", "" }, /* a list */
+	{ "NETRC", "~/.netrc", "" },
+	{ "NPM_CONFIG_USERCONFIG", "~/.npmrc", "" },
+	{ "npm_config_userconfig", "~/.npmrc", "" },
+};
+
 /* The names in a directory, as a set of hashes: what is not in it is not there. */
 struct names {
 	uint64_t bits[16];
@@ -267,6 +286,61 @@ static void add_secret(struct builder *b, const struct secret *s, const struct l
 	*ARENA_PUSH(b->a, b->p->fs.rules.v, b->p->fs.rules.n) = rule;
 }
 
+/*
+ * A secret at the place to which a variable moved it. Not where that would hide everything: a
+ * directory above the home or the working directory, /dev/null.
+ */
+static void add_moved(struct builder *b, const char *variable, const char *path, const char *why)
+{
+	struct path_rule rule = {
+		.access = ACCESS_READ,
+		.verdict = VERDICT_DENY,
+		.text = path,
+		.path = path,
+		.why = why,
+		.origin = { .layer = LAYER_DEFAULT, .name = variable },
+	};
+
+	rule_resolve_again(b, &rule);
+	if (path_within(b->p->home, rule.real) || path_within(b->p->cwd, rule.real) ||
+	    path_within(rule.real, "/proc") ||
+	    b->in->view->kind(b->in->view, rule.real) == FILE_OTHER)
+		return;
+	*ARENA_PUSH(b->a, b->p->fs.rules.v, b->p->fs.rules.n) = rule;
+}
+
+/* All secrets of row `m`, whose place is `to` now. */
+static void add_moved_to(struct builder *b, size_t m, const char *to)
+{
+	size_t n = strlen(moved[m].place);
+
+	if (text_starts(to, "~/"))
+		to = below_home(b, to + 1);
+	if (*to != '/' ||
+	    strcmp(path_absolute(b->a, "/", to), below_home(b, moved[m].place + 1)) == 0)
+		return;
+	for (size_t i = 0; i < ARRAY_LEN(secrets); i++) {
+		if (path_within(secrets[i].path, moved[m].place))
+			add_moved(b, moved[m].variable,
+				  path_absolute(b->a, "/",
+						arena_printf(b->a, "%s%s%s", to, moved[m].below,
+							     secrets[i].path + n)),
+				  secrets[i].why);
+	}
+}
+
+static void add_all_moved(struct builder *b)
+{
+	for (size_t i = 0; b->in->environ_in && i < ARRAY_LEN(moved); i++) {
+		const char *value = inputs_variable(b->in->environ_in, moved[i].variable);
+		char *rest = value ? arena_strdup(b->a, value) : NULL;
+		bool list = strcmp(moved[i].variable, "KUBECONFIG") == 0;
+
+		for (const char *to; (to = strsep(&rest, list ? ":" : ""));)
+			add_moved_to(b, i, to);
+	}
+}
+
 void defaults_add_rules(struct builder *b)
 {
 	struct listing l = { 0 };
@@ -287,6 +361,7 @@ void defaults_add_rules(struct builder *b)
 			continue;
 		add_secret(b, &secrets[i], &l);
 	}
+	add_all_moved(b);
 }
 
 void policy_look_again(const struct policy *p, struct arena *a, const struct view *view,

@@ -492,6 +492,7 @@ int inputs_gather(struct arena *a, const struct inputs_request *o, char *const *
 		  struct policy_inputs *ret, struct error *e)
 {
 	struct policy_inputs in = { .view = &path_host_view,
+				    .environ_in = environ_in,
 				    .account_home = account_home,
 				    .live_network = o->live_network };
 	int r = gather_cwd(a, o, environ_in, &in, e);

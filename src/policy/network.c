@@ -205,6 +205,45 @@ static const struct origin *managed_rule(const struct builder *b)
 	return by ? by : managed_value(b);
 }
 
+/* The first way to the host's ports that others than the managed settings ask for, or NULL. */
+static const struct origin *port_of_others(const struct builder *b, const char **ret_key)
+{
+	const struct policy_network *net = &b->p->network;
+	const struct {
+		const char *key;
+		const struct port_rules *list;
+	} lists[] = { { "network.allowHostPorts", &net->host_ports },
+		      { "network.publish", &net->publish } };
+
+	for (size_t i = 0; i < ARRAY_LEN(lists); i++) {
+		*ret_key = lists[i].key;
+		for (size_t k = 0; k < lists[i].list->n; k++) {
+			if (!layer_is_managed(lists[i].list->v[k].origin.layer))
+				return &lists[i].list->v[k].origin;
+		}
+	}
+	*ret_key = net->http_proxy_port ? "network.httpProxyPort" : "network.socksProxyPort";
+	if (!external_proxy(b) || layer_is_managed(external_proxy(b)->origin.layer))
+		return NULL;
+	return &external_proxy(b)->origin;
+}
+
+/* No network by the managed settings is none at all: no port of the host's either. */
+static int check_managed_none(const struct builder *b, struct error *e)
+{
+	const struct row_state *mode = row_of(b, "network.mode");
+	const struct origin *who;
+	const char *key;
+
+	if (!mode->managed || mode->managed_value.u != NETWORK_NONE)
+		return 0;
+	who = port_of_others(b, &key);
+	if (!who)
+		return 0;
+	return error_set(e, EPERM, "%s: %s is refused: the managed settings, %s, allow no network",
+			 origin_text(b->a, who), key, origin_text(b->a, &mode->managed_origin));
+}
+
 /*
  * What goes through another's proxy, or straight to the host's network, is not judged by us, so the
  * managed file's network rules would not hold.
@@ -303,5 +342,7 @@ int network_finish(struct builder *b, struct error *e)
 	note_unused_variables(b);
 	give_reasons(&b->p->network);
 	r = check_managed_rules(b, e);
+	if (r >= 0)
+		r = check_managed_none(b, e);
 	return r < 0 ? r : check_dead_denials(b, e);
 }

@@ -171,6 +171,8 @@ struct policy_inputs {
 	const struct setting_text *settings; /* environment first, then options, in order */
 	size_t n_settings;
 	const struct view *view;
+	/* the caller's variables, asked for secrets that they moved elsewhere; NULL = none */
+	char *const *environ_in;
 	const char *grant_file; /* where an answer "always" is written; NULL = nowhere */
 	bool trusting; /* for `ambit trust`: all files that the project names are looked at */
 	bool live_network; /* the lists may change later: an empty one is an allow list too */

@@ -149,6 +149,51 @@ static void test_pattern_in_odd_directory(void **state)
 	assert_writable(f, "home/[a-z]*/other");
 }
 
+/* Secrets lie where the caller's own variables lead programs to. */
+static void test_moved_secrets(void **state)
+{
+	struct fixture *f = *state;
+	char *const variables[] = {
+		arena_printf(f->a, "XDG_CONFIG_HOME=%s/conf/", f->dir),
+		arena_printf(f->a, "GNUPGHOME=%s/keys", f->dir),
+		arena_strdup(f->a, "CARGO_HOME=~/.cargo"),
+		arena_printf(f->a, "DOCKER_CONFIG=%s/docker", f->dir),
+		arena_printf(f->a, "CLAUDE_CONFIG_DIR=%s/agent", f->dir),
+		arena_printf(f->a, "KUBECONFIG=%s/k1:/dev/null:~/k2", f->dir),
+		arena_printf(f->a, "NETRC=%s", f->home), /* not all of it */
+		arena_strdup(f->a, "NPM_CONFIG_USERCONFIG=relative"),
+		NULL,
+	};
+	static const char *const secret[] = { "conf/gh/hosts.yml",
+					      "keys/trustdb.gpg",
+					      "docker/config.json",
+					      "agent/.credentials.json",
+					      "agent/.claude.json",
+					      "k1",
+					      "home/k2",
+					      NULL };
+	size_t before = fixture_load(f)->fs.rules.n;
+
+	for (size_t i = 0; secret[i]; i++)
+		assert_readable(f, secret[i]);
+	f->in.environ_in = variables;
+	fixture_load(f);
+	for (size_t i = 0; secret[i]; i++)
+		assert_hidden(f, secret[i]);
+	assert_hidden(f, "home/.gnupg");
+	assert_readable(f, "docker/other");
+	assert_readable(f, "conf/nvim");
+	assert_readable(f, "home/x");
+	assert_readable(f, "/dev/null");
+	assert_string_equal(f->p->fs.rules.v[f->p->fs.rules.n - 1].origin.name, "KUBECONFIG");
+	/* an option's word counts more, as for the usual places */
+	fixture_option(f, "filesystem.allowRead", arena_printf(f->a, "%s/k1", f->dir));
+	fixture_load(f);
+	assert_readable(f, "k1");
+	f->in.environ_in = NULL;
+	assert_int_equal(fixture_load(f)->fs.rules.n, before + 1);
+}
+
 /* Rules are enforced where the path really is. */
 static void test_symlinks(void **state)
 {
@@ -278,6 +323,7 @@ int main(void)
 		policy_test(test_root),
 		policy_test(test_patterns),
 		policy_test(test_pattern_in_odd_directory),
+		policy_test(test_moved_secrets),
 		policy_test(test_symlinks),
 		policy_test(test_cwd_through_link),
 		policy_test(test_private_home),

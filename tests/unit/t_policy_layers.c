@@ -943,6 +943,34 @@ static void test_the_whole_network_breaks_no_managed_rule(void **state)
 }
 
 /* A rule that cannot be enforced is an error, unless somebody meant to lift it. */
+/* "none" by the administrator is no port of the host's either, nor one for the host. */
+static void test_no_network_by_the_managed_settings(void **state)
+{
+	static const char *const ways[][2] = { { "network.allowHostPorts", "22" },
+					       { "network.publish", "8080" },
+					       { "network.httpProxyPort", "3128" },
+					       { "network.socksProxyPort", "1080" } };
+	struct fixture *f = *state;
+
+	fixture_user(f, "network: {mode: none}\n");
+	fixture_option(f, "network.allowHostPorts", "22");
+	fixture_load(f);
+	fixture_managed(f, "network: {mode: none}\n");
+	for (size_t i = 0; i < ARRAY_LEN(ways); i++) {
+		f->in.n_settings = 0;
+		fixture_option(f, ways[i][0], ways[i][1]);
+		fixture_fails(f, arena_printf(f->a,
+					      "--option: %s is refused: the managed settings, "
+					      "@/managed.yaml:1, allow no network",
+					      ways[i][0]));
+	}
+	/* its own are its own */
+	f->in.n_settings = 0;
+	fixture_managed(f, "network: {mode: none, allowHostPorts: [5432], publish: [80]}\n");
+	fixture_load(f);
+	assert_int_equal(f->p->network.host_ports.n, 1);
+}
+
 static void test_denied_hosts_in_the_hosts_network(void **state)
 {
 	static const char *const both = "network: {mode: host, deniedDomains: [evil.test]}";
@@ -973,6 +1001,7 @@ static void test_denied_hosts_in_the_hosts_network(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		policy_test(test_no_network_by_the_managed_settings),
 		policy_test(test_denied_hosts_in_the_hosts_network),
 		policy_test(test_later_wins_and_lists_merge),
 		policy_test(test_origins),
