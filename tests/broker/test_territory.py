@@ -29,6 +29,9 @@ BYPASSES = {
     "exchanged, filled later": "mkdir n; python3 \"$XCHG\" n sub/a; echo evil > sub/a/.envrc",
     "many names first": "mkdir n n/a; for i in $(seq 1100); do mkdir n/$i; : > n/$i/Makefile; done;"
                         " echo evil > n/a/.envrc; mv sub old; mv -T n sub",
+    "by way of a protected name": "mkdir n n/.envrc; mv sub/e n/.envrc/e; echo evil > n/.envrc/e/.envrc;"
+                                  " mv n/.envrc/e x; mv x sub/e",
+    "a link to a name git tries": "mkdir sub/testing; echo evil > sub/testing/.envrc; mv sub/a old; ln -s testing sub/a",
     "in capitals": "mv sub old; mkdir -p sub/a; echo evil > sub/a/.ENVRC; mv sub/a/.ENVRC sub/a/.envrc",
     "a link exchanged": "mkdir n; echo evil > n/.envrc; ln -s ../n sub/l; python3 \"$XCHG\" sub/l sub/a",
     "a link exchanged the other way": "mkdir n; echo evil > n/.envrc; ln -s ../n sub/l; python3 \"$XCHG\" sub/a sub/l",

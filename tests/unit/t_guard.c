@@ -423,12 +423,23 @@ static void test_new_territory(void **state)
 	assert_true(WRITE("new/.claude/settings.json"));
 	assert_true(MKDIR("new/.vscode"));
 	assert_true(WRITE("new/.git")); /* of a worktree or submodule */
+	assert_false(SYMLINK("new/.git")); /* to half of one, which `git init` would complete */
 	assert_false(WRITE("new/sub/.envrc")); /* not made in this run */
 	assert_false(WRITE("old/.envrc"));
 	/* made new is the directory that holds the first part, not one on the way */
 	make_dir(t.f, "old/.claude");
 	guard_note_directory(t.g, proj, "old/.claude");
 	assert_false(WRITE("old/.claude/settings.json"));
+	/* an old directory in a new one that has a protected name; the same for beginnings */
+	make_dir(t.f, "new/.envrc/old");
+	make_dir(t.f, "new/.claude/agents/old");
+	guard_note_directory(t.g, proj, "new/.envrc");
+	assert_true(WRITE("new/.envrc/file"));
+	assert_true(WRITE("new/.envrc/.envrc"));
+	assert_true(WRITE("new/.envrc/old/file"));
+	assert_false(WRITE("new/.envrc/old/.envrc"));
+	assert_false(MOVE_FILE("new/.envrc/old/.envrc"));
+	assert_false(MOVE_DIR("new/.claude/agents/old/.claude"));
 	/* the project itself is never new, and git's rules hold everywhere */
 	guard_note_directory(t.g, AT_FDCWD, t.f->proj);
 	assert_false(WRITE(".envrc"));

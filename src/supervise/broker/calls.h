@@ -11,8 +11,9 @@
 int call_prepare(struct call *c, int dirfd, uint64_t address, struct place *p,
 		 enum violation_kind kind);
 
-/* A symbolic link is to lie at p: 0, or -EACCES, which is told. */
-int call_refuse_link(const struct call *c, const struct place *p, enum violation_kind kind);
+/* A symbolic link is to lie at p: 0, or -EACCES, which is told. `text`: NULL when not looked at. */
+int call_refuse_link(const struct call *c, const struct place *p, const char *text,
+		     enum violation_kind kind);
 
 /*
  * What lies at `from` is to lie at `to`: 0, or -EACCES, which is told, when a socket of the host's

@@ -370,12 +370,18 @@ static void ask_config(const struct guard *g, const struct guard_question *q,
 		deny(ret, GIT_CONFIG_REASON);
 }
 
-/* .git as a file leads elsewhere, as in a worktree or submodule: only where all is new. */
+/*
+ * .git as a file leads elsewhere, as in a worktree or submodule: only where all is new. As a link it
+ * could lead to half a git directory under another name, with hooks in it, which `git init` outside
+ * would complete: nowhere.
+ */
 static void ask_link(const struct guard *g, const struct guard_question *q,
 		     struct guard_answer *ret)
 {
-	if (q->op != GUARD_RENAME_FROM && q->op != GUARD_MAKE_DIR && !q->directory &&
-	    (strcmp(q->path, q->root) == 0 || !is_new(g, q->parent, q->path)))
+	if (q->op == GUARD_MAKE_OTHER && q->directory)
+		deny(ret, "it says which repository git uses here");
+	else if (q->op != GUARD_RENAME_FROM && q->op != GUARD_MAKE_DIR && !q->directory &&
+		 (strcmp(q->path, q->root) == 0 || !is_new(g, q->parent, q->path)))
 		deny(ret, "it says which repository git uses here");
 }
 
@@ -526,35 +532,53 @@ static bool is_modules_file(const char *name)
 	return name_is(name, ".gitmodules");
 }
 
+/*
+ * Is each directory that holds the pattern on the path, from `before` components on, new territory?
+ * Not only the first: an old directory can be moved into a new one that has a protected name, be
+ * given such a name there, and be moved back.
+ */
+static bool holders_are_new(const struct guard *g, const struct guard_question *q, const char *path,
+			    const char *pattern, int before)
+{
+	unsigned depth = path_depth(path), top = path_depth(q->root);
+
+	while (before >= 0) {
+		unsigned n = (unsigned)before;
+		_cleanup_fd_ int holder = -1;
+		char at[PATH_MAX + NAME_MAX + 2] _unfilled_;
+
+		if (n <= top)
+			return false;
+		holder = open_above(q->parent, depth - 1 - n);
+		path_head(path, n, at);
+		if (holder < 0 || !is_new(g, holder, at))
+			return false;
+		before = name_pattern_covers(pattern, path, n + pattern_length(pattern));
+	}
+	return true;
+}
+
 static void ask_names(const struct guard *g, const struct guard_question *q, const char *path,
 		      struct guard_answer *ret)
 {
-	unsigned depth = path_depth(path), top = path_depth(q->root);
+	unsigned top = path_depth(q->root);
 	const struct policy_filesystem *fs = &g->p->fs;
 	bool denied = false; /* by a name that can be asked about: is there one that cannot? */
 
 	for (int i = -1; (i = name_index_next(fs->protected_index, path, i + 1)) >= 0;) {
 		const struct protected_name *name = &fs->protected[i];
-		int before;
+		int before, begun;
 
 		if (name->lifted || protected_by_content(name) || (denied && !name->locked))
 			continue;
 		before = name_pattern_covers(name->pattern, path, name->locked ? 0 : top);
-		if (before < 0 && brings_directory(q))
-			before = name_pattern_begun(name->pattern, path);
-		if (before < 0)
+		begun = brings_directory(q) ? name_pattern_begun(name->pattern, path) : -1;
+		if (before < 0 && begun < 0)
 			continue;
-		if (!name->locked && (unsigned)before > top) {
-			/* new territory: the directory that holds the first component */
-			_cleanup_fd_ int holder =
-				open_above(q->parent, depth - 1 - (unsigned)before);
-			char at[PATH_MAX + NAME_MAX + 2];
-
-			path_head(path, (unsigned)before, at);
-			if (holder >= 0 && is_new(g, holder, at)) {
-				ret->new_territory = name;
-				continue;
-			}
+		if (!name->locked && holders_are_new(g, q, path, name->pattern, before) &&
+		    holders_are_new(g, q, path, name->pattern, begun)) {
+			ret->new_territory = name;
+			continue;
 		}
 		ret->protected = name;
 		/* as git itself changes it: harmless keys go in */

@@ -51,7 +51,8 @@ static bool is_guarded(const struct place *p)
  * worktrees): outside it would do so through a link, with text that was chosen in here. And in the
  * place of a directory a link could lead to one that is new.
  */
-int call_refuse_link(const struct call *c, const struct place *p, enum violation_kind kind)
+int call_refuse_link(const struct call *c, const struct place *p, const char *text,
+		     enum violation_kind kind)
 {
 	struct guard_answer why = { .reason = "git outside would write to what the link leads to" };
 	char path[PLACE_TEXT_MAX];
@@ -64,7 +65,8 @@ int call_refuse_link(const struct call *c, const struct place *p, enum violation
 	else if (modules_need_place(c, p))
 		why.reason = "a submodule's files belong here: git outside would write to what the "
 			     "link leads to";
-	else if (!guard_checks_links(c->b->guard) ||
+	/* with this one `git init` finds out whether there are links; in there it leads nowhere */
+	else if ((text && strcmp(text, "testing") == 0) || !guard_checks_links(c->b->guard) ||
 		 !guard_in_git_dir(p->parent, p->path, p->root, true))
 		return 0;
 	call_refuse(c, p, kind, &why);
@@ -106,7 +108,7 @@ static int link_open_file(struct call *c, int number, int dirfd, uint64_t addres
 	if (r == 0)
 		r = call_ask(c, &to, GUARD_MAKE_OTHER, S_ISLNK(st.st_mode), VIOLATION_CREATE, &why);
 	if (r == 0 && S_ISLNK(st.st_mode))
-		r = call_refuse_link(c, &to, VIOLATION_CREATE);
+		r = call_refuse_link(c, &to, NULL, VIOLATION_CREATE);
 	if (r == 0)
 		r = call_refuse_open_socket(c, file, &to);
 	if (r < 0)
@@ -150,7 +152,7 @@ static int link_guarded(struct call *c, struct place *from, struct place *to)
 	if (r == 0 && to->root)
 		r = call_ask(c, to, GUARD_MAKE_OTHER, may_hold_names(from), VIOLATION_CREATE, &why);
 	if (r == 0 && may_hold_names(from))
-		r = call_refuse_link(c, to, VIOLATION_CREATE);
+		r = call_refuse_link(c, to, NULL, VIOLATION_CREATE);
 	if (r == 0)
 		r = call_refuse_socket(c, from, to, VIOLATION_CREATE);
 	if (r == 0)
@@ -253,7 +255,7 @@ static int check_links(const struct call *c, const struct place *from, const str
 	if (source < 0)
 		return 0; /* not there: the kernel says so */
 	if (fstat(source, &st) < 0 || S_ISLNK(st.st_mode))
-		return call_refuse_link(c, to, VIOLATION_RENAME);
+		return call_refuse_link(c, to, NULL, VIOLATION_RENAME);
 	if (!S_ISDIR(st.st_mode) || !is_guarded(to) || !guard_checks_links(c->b->guard) ||
 	    !guard_in_git_dir(to->parent, to->path, to->root, true) ||
 	    guard_in_git_dir(from->parent, from->path, from->root, false) ||
