@@ -97,18 +97,27 @@ static int parse_escape(struct parser *ps)
 	}
 }
 
+/*
+ * As git reads it, to the letter: what we take for another value was not judged. Blanks count from
+ * the first character on, so not after "" or a line that goes on; and to the last one, for which
+ * these two stand as well.
+ */
 static int parse_value(struct parser *ps, const char **ret)
 {
 	char *start = ps->room, *end = start, *keep = start; /* keep: without trailing blanks */
 	bool quoted = false;
 
-	skip_space(ps);
 	while (*ps->p && *ps->p != '\n') {
 		char c = *ps->p++;
 
 		if (!quoted && (c == '#' || c == ';')) {
 			ps->p += strcspn(ps->p, "\n");
 			break;
+		}
+		if (!quoted && is_space(c)) {
+			if (end > start)
+				*end++ = c;
+			continue;
 		}
 		if (c == '"') {
 			quoted = !quoted;
@@ -119,12 +128,10 @@ static int parse_value(struct parser *ps, const char **ret)
 				return escaped;
 			if (escaped)
 				*end++ = (char)escaped;
-			keep = end;
 		} else {
 			*end++ = c;
-			if (quoted || !is_space(c))
-				keep = end;
 		}
+		keep = end;
 	}
 	if (quoted)
 		return -EINVAL;

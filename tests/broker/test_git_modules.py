@@ -20,6 +20,13 @@ def setup(git=".git/modules/m", tree="m", up="../../../"):
     return SETUP.format(git=git, tree=tree, worktree=up + tree)
 
 
+# The same, with a core.worktree of another form: what git would not write itself
+RAW = r"""
+git config -f .git/modules/m/config --unset core.worktree
+cp .git/modules/m/config c; printf '[core]\n\tworktree = {}\n' >> c; mv c .git/modules/m/config
+"""
+BACK = RAW.format("../../../nothere/../m")
+
 # One script per run. $OUT is a directory of the user's, beside the project
 SWAPS = {
     "a link": (setup() + "mv m m2; ln -s $OUT m",),
@@ -40,6 +47,12 @@ SWAPS = {
         "mkdir b m2; ln -s $OUT b/m; mv a/.git b/.git; echo 'gitdir: ../b/.git/modules/m' > m2/.git"),
     "modules under another name": (
         setup() + "mkdir m2; echo 'gitdir: ../.git/mods/m' > m2/.git; rm -r m; mv .git/modules .git/mods; ln -s $OUT m",),
+    "a link that leads to a name git tries": (setup() + "mv m m2; ln -s $OUT testing; ln -s testing m",),
+    "a blank that git drops": (
+        "mkdir p m2; echo 'gitdir: ../p/.git/modules/m' > m2/.git; cd p;" + setup(tree="out/m") +
+        RAW.format(r"\\\n ../../../../../out/m"),),
+    "a way back that starts from a link": (
+        setup() + BACK + "mkdir m2; cp m/.git m2", "ln -s $OUT/m nothere"),
     "one level up": (
         setup(git=".git/modules/x/m", tree="out", up="../../../../"),
         "mkdir m2; echo 'gitdir: ../.git/modules/m' > m2/.git; mv .git/modules/x/m .git/modules/m"),
@@ -70,6 +83,17 @@ def test_git_writes_to_no_other_place(boxes, how, sandboxed):
             box.host("git", "reset", "-q", "--hard", "main", cwd=box.ws / d)
     found = list(out.rglob("evil"))
     assert bool(found) != sandboxed, found
+
+
+def test_a_way_back_that_was_there(boxes):
+    """Where it leads is not known before there is a link on it: so there is none."""
+    box = boxes("user")
+    box.mkdir("out/m")
+    box.host("/bin/sh", "-c", setup() + BACK).ok()
+    r = box.sh(f"ln -s {box.home}/out/m nothere")
+    assert r.code != 0 and f"denied write to {box.ws}/nothere" in r.err, str(r)
+    box.host("git", "config", "-f", ".git/modules/m/config", "core.worktree", "../../../m").ok()
+    box.sh(f"ln -s {box.home}/out/m nothere").ok()
 
 
 USUAL = {

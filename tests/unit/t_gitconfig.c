@@ -93,6 +93,67 @@ static void test_reading(void **state)
 	INVALID("[core \"x\ny\"]\n");
 }
 
+/*
+ * A value, and what `git config --list -z` (2.39) says it is. With another reading of blanks a
+ * harmless value could be what is judged, and one that is not what git uses.
+ */
+static void test_values(void **state)
+{
+	static const struct {
+		const char *text, *value;
+	} rows[] = {
+		{ "a", "a" },
+		{ " a ", "a" },
+		{ "\ta\t", "a" },
+		{ "a  b", "a  b" },
+		{ "a \\\n", "a " },
+		{ "a\\\n b", "a b" },
+		{ "\\\n a", "a" },
+		{ " \\\n  \\\n a", "a" },
+		{ "\\\r\n a", "a" },
+		{ "\"\" a", "a" },
+		{ "\"\"\"\" \"\" -a", "-a" },
+		{ "\" \" a", "  a" },
+		{ "\" a\"", " a" },
+		{ "\"a \"", "a " },
+		{ "a \"\"", "a " },
+		{ "a \"\" ; c", "a " },
+		{ "a \\\n# c", "a " },
+		{ "\"\" # c", "" },
+		{ "a#b", "a" },
+		{ "a\\\\ #b", "a\\" },
+		{ "\"a#b\"", "a#b" },
+		{ "a\" b \"c", "a b c" },
+		{ "a\r", "a" },
+		{ "a \r\n", "a" },
+		{ "\"a\\\n b\"", "a b" },
+		{ "\"\\\n b\"", " b" },
+		{ "\\t a", "\t a" },
+		{ "\\n", "\n" },
+		{ " \\\\ ", "\\" },
+		{ "\\\"a", "\"a" },
+		{ "\"a\" \"b\"", "a b" },
+		{ "\\b", "\b" },
+		{ "", "" },
+		{ "\"\"", "" },
+		{ " \\\n", "" },
+		{ "a\"\"b", "ab" },
+		{ "\\\n\"\" a", "a" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		_cleanup_arena_ struct arena *a = arena_new();
+		struct gitconfig_entries all = { 0 };
+		const char *text = arena_printf(a, "[x]\nk =%s\n[y]\nk = z\n", rows[i].text);
+
+		assert_int_equal(gitconfig_parse(a, text, NULL, &all), 0);
+		assert_int_equal(all.n, 2);
+		if (strcmp(all.v[0].value, rows[i].value) != 0)
+			fail_msg("%s is '%s', not '%s'", text, all.v[0].value, rows[i].value);
+	}
+}
+
 static void test_changes(void **state)
 {
 	static const char old[] = "[core]\n\tpager = less\n[alias]\n\tst = status\n";
@@ -116,6 +177,9 @@ static void test_urls(void **state)
 	static const char *const fine[] = {
 		"https://example.org/x.git",
 		"http://u@h:8080/x",
+		"https://me%40example.org:a%2fb@h/x",
+		"ssh://git@[2001:db8:0:0:0:0:0:1]:22/x%20y",
+		"[git@host:22]:x",
 		"ssh://git@host:22/x",
 		"git://h/x",
 		"file:///srv/x",
@@ -138,6 +202,13 @@ static void test_urls(void **state)
 		"ssh://u@-oProxyCommand=x/y",
 		"-x:y",
 		"u@-x:y",
+		"[-oProxyCommand=x]:y",
+		"[u@-oProxyCommand=x]:y",
+		"u@[-oProxyCommand=x]:y",
+		"ssh://[-oProxyCommand=x]/y",
+		"ssh://u@[-oProxyCommand=x]/y",
+		"ssh://%2doProxyCommand=x/y",
+		"git+ssh://u@%5b-oProxyCommand=x]/y",
 		"javascript://x",
 		"ext://x",
 		"HTTP+x://y",
@@ -157,6 +228,8 @@ static void test_urls(void **state)
 	}
 	DENY("[remote \"o\"]\nurl = ext::sh -c x\n", "remote.o.url");
 	DENY("[remote \"o\"]\nurl\n", "remote.o.url");
+	DENY("[remote \"o\"]\nurl = \"\" -oProxyCommand=x\n", "remote.o.url");
+	DENY("[remote \"o\"]\nurl = \\\n -oProxyCommand=x\n", "remote.o.url");
 	/* a branch's remote may be a URL as well */
 	DENY("[branch \"m\"]\nremote = ext::sh -c x\n", "branch.m.remote");
 	DENY("[branch \"m\"]\npushRemote = a::b\n", "branch.m.pushremote");
@@ -181,6 +254,18 @@ static void test_worktree(void **state)
 			 -EACCES);
 	assert_int_equal(gitconfig_check(NULL, "[core]\nworktree=../x\n", &module, &f), -EACCES);
 	assert_int_equal(gitconfig_check(NULL, "[core]\nworktree=/ws/s\n", &module, &f), -EACCES);
+	/* git drops the blank: one level more than a directory called " .." would be */
+	assert_int_equal(
+		gitconfig_check(NULL, "[core]\nworktree=\\\n ../../../../s\n", &module, &f),
+		-EACCES);
+	/* s may become a link, which the way back then starts from */
+	assert_int_equal(gitconfig_check(NULL, "[core]\nworktree=../../../s/../t\n", &module, &f),
+			 -EACCES);
+	assert_int_equal(gitconfig_check(NULL, "[core]\nworktree=./.././/../../s\n", &module, &f),
+			 0);
+	/* git before 2.45 makes a space of it */
+	assert_int_equal(gitconfig_check(NULL, "[core]\nworktree=../../../s\tt\n", &module, &f),
+			 -EACCES);
 	assert_int_equal(gitconfig_check(NULL, "[core]\nworktree\n", &module, &f), -EACCES);
 }
 
@@ -204,9 +289,10 @@ static void test_long_names(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_keys),     cmocka_unit_test(test_reading),
-		cmocka_unit_test(test_changes),  cmocka_unit_test(test_urls),
-		cmocka_unit_test(test_worktree), cmocka_unit_test(test_long_names),
+		cmocka_unit_test(test_keys),       cmocka_unit_test(test_reading),
+		cmocka_unit_test(test_values),     cmocka_unit_test(test_changes),
+		cmocka_unit_test(test_urls),       cmocka_unit_test(test_worktree),
+		cmocka_unit_test(test_long_names),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -62,13 +62,26 @@ static const struct harmless {
 	{ "advice", " detachedhead addignoredfile ", CHECK_NONE },
 };
 
-/* host of scheme://[user@]host or of the scp form: a leading '-' would be an option to ssh */
+/*
+ * host of scheme://[user@]host or of the scp form: a leading '-' would be an option to ssh, also
+ * in brackets, which git takes off
+ */
 static bool authority_harmless(const char *s)
 {
-	const char *end = s + strcspn(s, "/:?#");
-	const char *at = memchr(s, '@', (size_t)(end - s));
+	const char *end, *at;
 
-	return *s != '-' && (!at || at[1] != '-');
+	s += strspn(s, "[");
+	end = s + strcspn(s, "/:?#");
+	at = memchr(s, '@', (size_t)(end - s));
+	if (at)
+		at += 1 + strspn(at + 1, "[");
+	return *s != '-' && (!at || *at != '-');
+}
+
+/* Git itself decodes %2d in a host, except for what it leaves to curl. */
+static bool authority_decoded(const char *url, const char *authority)
+{
+	return !text_starts(url, "http") && memchr(authority, '%', strcspn(authority, "/?#"));
 }
 
 bool gitconfig_url_harmless(const char *url)
@@ -92,7 +105,7 @@ bool gitconfig_url_harmless(const char *url)
 		size_t n = strlen(schemes[i]);
 
 		if ((size_t)(colon - url) == n && strncmp(url, schemes[i], n) == 0)
-			return authority_harmless(colon + 3);
+			return authority_harmless(colon + 3) && !authority_decoded(url, colon + 3);
 	}
 	return false;
 }
@@ -127,6 +140,27 @@ static bool is_module(const char *git_dir, size_t *ret_top)
 	return text_starts(rest, "modules/");
 }
 
+bool gitconfig_worktree_is_plain(const char *value)
+{
+	bool down = false;
+
+	for (const char *s = value; *s; s++) {
+		if ((unsigned char)*s < 0x20 || *s == 0x7f)
+			return false;
+	}
+	while (*value) {
+		size_t n = strcspn(value, "/");
+		bool up = n == 2 && value[0] == '.' && value[1] == '.';
+
+		if (up && down)
+			return false;
+		down |= n > 0 && !up && !(n == 1 && *value == '.');
+		value += n;
+		value += strspn(value, "/");
+	}
+	return true;
+}
+
 /*
  * For a submodule, relative, and inside the writable directory. Not in a hidden
  * directory: a checkout outside would write .vscode or .git there.
@@ -137,7 +171,8 @@ static bool worktree_harmless(struct arena *a, const char *value,
 	const char *path;
 	size_t top;
 
-	if (!value || *value == '/' || *value == '~' || !place || !is_module(place->git_dir, &top))
+	if (!value || *value == '/' || *value == '~' || !gitconfig_worktree_is_plain(value) ||
+	    !place || !is_module(place->git_dir, &top))
 		return false;
 	path = path_absolute(a, place->git_dir, value);
 	if (top && !path_within(path, arena_strndup(a, place->git_dir, top)))

@@ -36,5 +36,11 @@ struct gitconfig_place {
 int gitconfig_check(const char *before, const char *after, const struct gitconfig_place *place,
 		    struct gitconfig_finding *ret) NODISCARD;
 
+/*
+ * Does a core.worktree mean one place, whatever stands there? Not with ".." behind a name, which
+ * leads elsewhere once that name is a link; nor with a tab, of which older gits make a space.
+ */
+bool gitconfig_worktree_is_plain(const char *value);
+
 /* Only data transfer, no program: http, https, ssh, git, file, scp form, a path. */
 bool gitconfig_url_harmless(const char *url);

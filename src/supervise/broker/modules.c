@@ -20,6 +20,7 @@
 #include "base/sys.h"
 #include "base/text.h"
 #include "policy/match_name.h"
+#include "supervise/broker/gitconfig.h"
 #include "supervise/broker/gitfiles.h"
 #include "supervise/broker/tree.h"
 
@@ -50,13 +51,16 @@ static bool names_worktree(const struct search *s, const struct tree_entry *e)
 	mode_t mode;
 	size_t len;
 
-	if (git_read_regular(e->dirfd, e->name, &text, &len, &mode) < 0)
+	if (git_read_regular(e->dirfd, e->name, &text, &len, &mode) < 0 || strlen(text) != len ||
+	    gitconfig_parse(a, text, is_core, &entries) < 0)
 		return true; /* nobody knows what it says */
-	(void)!gitconfig_parse(a, text, is_core, &entries);
 	for (size_t i = 0; i < entries.n; i++) {
 		const struct gitconfig_entry *x = &entries.v[i];
 
-		if (strcmp(x->key, "core.worktree") == 0 && x->value &&
+		if (strcmp(x->key, "core.worktree") != 0 || !x->value)
+			continue;
+		/* nor where this leads, a link later; it came in before that was refused */
+		if (!gitconfig_worktree_is_plain(x->value) ||
 		    s->concerns(s, path_absolute(a, directory_of(a, e->path), x->value)))
 			return true;
 	}
