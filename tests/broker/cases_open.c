@@ -251,6 +251,7 @@ static void magic(void)
 static void how(void)
 {
 	struct open_how odd = { .flags = O_WRONLY };
+	int d = open("d", O_PATH | O_DIRECTORY | O_CLOEXEC);
 
 	group = "openat2";
 	symlink("d", "how-link");
@@ -267,6 +268,17 @@ static void how(void)
 	O(sys_open2(AT_FDCWD, "d/h3", O_WRONLY | O_CREAT, 0600, RESOLVE_NO_XDEV));
 	O(sys_open2(AT_FDCWD, "d/h4", O_WRONLY | O_CREAT, 0600, RESOLVE_IN_ROOT));
 	O(sys_open2(AT_FDCWD, "d/h4", O_WRONLY, 0, RESOLVE_NO_MAGICLINKS));
+	/* the directory is the root: neither a slash nor ".." leads out of it; seen by the size */
+	put("d/h5", "five!");
+	put("d/h6", "sixsix");
+	put("h6", "another");
+	O(sys_open2(d, "/h5", O_WRONLY, 0, RESOLVE_IN_ROOT));
+	O(sys_open2(d, "//../h6", O_WRONLY, 0, RESOLVE_IN_ROOT));
+	O(sys_open2(d, "/new", O_WRONLY | O_CREAT, 0600, RESOLVE_IN_ROOT));
+	O(sys_open2(d, "/", O_WRONLY | O_CREAT, 0600, RESOLVE_IN_ROOT));
+	O(sys_open2(d, "/", O_WRONLY | O_TMPFILE, 0600, RESOLVE_IN_ROOT));
+	O(sys_open2(d, "/h7", O_WRONLY | O_CREAT, 0600, RESOLVE_BENEATH));
+	close(d);
 	O(syscall(SYS_openat2, AT_FDCWD, "f", &odd, 8));
 	O(syscall(SYS_openat2, AT_FDCWD, "f", (void *)1, sizeof(odd)));
 	O(sys_open2(AT_FDCWD, "f", O_RDONLY, 0, RESOLVE_BENEATH));

@@ -127,6 +127,44 @@ static void fifos(void)
 	line("killed while waiting: %d", WTERMSIG(status));
 }
 
+/* Somebody who reads has a lease: an open for writing waits, and still empties the file. */
+static void leases(void)
+{
+	int ready[2], fd, asked;
+	sigset_t set;
+	pid_t pid;
+
+	group = "lease";
+	put("leased", "as it was");
+	sigemptyset(&set);
+	sigaddset(&set, SIGIO);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	if (pipe(ready) < 0)
+		return;
+	pid = fork();
+	if (pid == 0) {
+		fd = open("leased", O_RDONLY);
+		/* whoever wrote it may not have closed it yet */
+		for (int i = 0; i < 1000 && fcntl(fd, F_SETLEASE, F_RDLCK) < 0; i++)
+			usleep(1000);
+		line("lease: %d", fcntl(fd, F_GETLEASE) == F_RDLCK);
+		write(ready[1], "", 1);
+		sigtimedwait(&set, NULL, &(struct timespec){ .tv_sec = 5 });
+		usleep(30000);
+		_exit(fcntl(fd, F_SETLEASE, F_UNLCK));
+	}
+	read(ready[0], &(char){ 0 }, 1);
+	fd = open("leased", O_WRONLY | O_TRUNC);
+	line("opened: %d", fd >= 0);
+	close(fd);
+	waitpid(pid, &asked, 0);
+	line("given up: %d", asked);
+	show("leased");
+	close(ready[0]);
+	close(ready[1]);
+	sigprocmask(SIG_UNBLOCK, &set, NULL);
+}
+
 static void contents(void)
 {
 	struct flock l = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 10 };
@@ -275,6 +313,7 @@ void cases_state(void)
 	deleted_directory();
 	few_descriptors();
 	fifos();
+	leases();
 	contents();
 	threads();
 	vforks();

@@ -327,6 +327,30 @@ def test_half_a_repository_does_not_become_one(trap, sandbox, mode):
     assert (f"denied write to {trap.ws}/n/.git " in r.err) == sandbox, str(r)
 
 
+@pytest.mark.parametrize("how", ["ln -s g n/.git", "ln -s g n/l; ln -P n/l n/.git",
+                                 "ln -s g n/l; mv -T n/l n/.git"])
+@pytest.mark.parametrize("sandbox", [True, False], ids=["inside", "control"])
+def test_half_a_repository_is_not_linked_to(trap, sandbox, how):
+    """Nor is it called so by a link: outside, `git init` would complete what that leads to."""
+    script = HALF.replace("mv n/g n/.git", how)
+    r = trap.sh(script) if sandbox else trap.host("/bin/sh", "-c", script)
+    trap.host("git", "init", "-q", ".", cwd=trap.ws / "n")
+    trap.write("ws/n/f", "x")
+    trap.host("git", "add", "f", cwd=trap.ws / "n")
+    assert trap.marker.exists() != sandbox, str(r)
+    assert (f"{trap.ws}/n/.git " in r.err) == sandbox, str(r)
+
+
+@pytest.mark.parametrize("name", ["config", "second"])
+def test_configuration_renamed_to_itself(trap, name):
+    """rename(2) does nothing then; as a change it would be installed, and the old name removed."""
+    trap.host("ln", ".git/config", ".git/second").ok()
+    before = (trap.ws / ".git/config").read_text()
+    trap.run("python3", "-c", f"import os; os.rename('.git/{name}', '.git/config')").ok()
+    assert (trap.ws / ".git/config").read_text() == before
+    assert (trap.ws / ".git/second").stat().st_nlink == 2
+
+
 def test_a_repository_is_renamed(trap):
     trap.sh("mkdir n; git init -q n/a; mv n/a/.git n/g; mv n/g n/.git; git -C n rev-parse --git-dir").ok()
 

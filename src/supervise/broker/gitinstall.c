@@ -162,6 +162,16 @@ static int refuse(struct call *c, const struct gitconfig_finding *f, struct guar
 	return -EACCES;
 }
 
+/* The same entry, or two names of one file: rename(2) leaves both alone. */
+static bool same_file(const struct place *a, const struct place *b)
+{
+	struct stat x, y;
+
+	return fstatat(a->parent, a->name, &x, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       fstatat(b->parent, b->name, &y, AT_SYMLINK_NOFOLLOW) == 0 && x.st_dev == y.st_dev &&
+	       x.st_ino == y.st_ino;
+}
+
 int install_config(struct call *c, const struct place *from, const struct place *to,
 		   struct guard_answer *why)
 {
@@ -175,6 +185,8 @@ int install_config(struct call *c, const struct place *from, const struct place 
 
 	if (!after)
 		return error_negative(-r);
+	if (same_file(from, to))
+		return 0;
 	if (git_read_regular(to->parent, to->name, &before, &old_len, &old_mode) < 0)
 		before = NULL;
 	r = strlen(after) == len ? check_config(c->b, before, after, to, &finding) : -EINVAL;

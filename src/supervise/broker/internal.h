@@ -119,7 +119,7 @@ struct answer {
 struct later {
 	char *path;
 	const char *reason;
-	const char *origin; /* where it was before the run; NULL = nowhere */
+	char *origin; /* where it was before the run; NULL = nowhere */
 };
 
 #define LATER_MAX 999 /* one less than a report takes, for the word that there are more */

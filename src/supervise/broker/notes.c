@@ -156,10 +156,13 @@ static void note_later(const struct call *c, const char *path, const char *root,
 	}
 	l = &b->later[b->n_later];
 	l->reason = reason;
-	l->origin = origin ? arena_strdup(b->a, origin) : NULL;
+	l->origin = origin ? strdup(origin) : NULL; /* it may go back, any number of times */
 	l->path = strdup(path);
-	if (!l->path)
+	if (!l->path || (origin && !l->origin)) {
+		free(l->path);
+		free(l->origin);
 		return;
+	}
 	b->n_later++;
 	tell(c, l->path, reason);
 }
@@ -205,6 +208,7 @@ void call_move_later(const struct call *c, const struct place *from, const struc
 		}
 		if (l->origin && strcmp(l->path, l->origin) == 0) {
 			free(l->path); /* back again */
+			free(l->origin);
 			*l = b->later[--b->n_later];
 			i--;
 			continue;

@@ -28,6 +28,7 @@
 	 O_DSYNC | O_DIRECT | O_LARGEFILE | O_NOATIME | O_ASYNC | O_TMPFILE)
 #define STATUS_FLAGS (O_APPEND | O_ASYNC | O_DIRECT | O_NOATIME | O_NONBLOCK)
 
+#define RESOLVE_IN_ROOT 0x10
 #define RESOLVE_BENEATH_OR_IN_ROOT 0x18
 #define RESOLVE_CACHED 0x20
 #define RESOLVE_KNOWN 0x3f
@@ -136,7 +137,7 @@ static int open_slowly(const struct call *c, int *file, int flags)
 
 	if (!s)
 		return -ENOMEM;
-	*s = (struct slow_open){ c->b, *c->n, *file, flags & ~O_TRUNC };
+	*s = (struct slow_open){ c->b, *c->n, *file, flags };
 	if (pthread_create(&thread, NULL, slow_open_main, s) != 0) {
 		free(s);
 		return -EAGAIN;
@@ -299,6 +300,16 @@ bool call_only_reads(const struct call *c)
 	}
 }
 
+/* With RESOLVE_IN_ROOT "/" is the directory that was given, not ours. */
+static void drop_root(char *path)
+{
+	size_t n = strspn(path, "/");
+
+	memmove(path, path + n, strlen(path + n) + 1);
+	if (n > 0 && !*path)
+		memcpy(path, ".", 2);
+}
+
 int call_open(struct call *c, int dirfd, uint64_t address, struct opening o)
 {
 	_cleanup_place_ struct place p = PLACE_INIT;
@@ -312,6 +323,8 @@ int call_open(struct call *c, int dirfd, uint64_t address, struct opening o)
 	}
 	if ((o.flags & O_PATH) || call_read_path(c, address, path) < 0)
 		return ANSWER_CONTINUE;
+	if (o.resolve & RESOLVE_IN_ROOT)
+		drop_root(path);
 	if ((o.flags & O_TMPFILE) == O_TMPFILE)
 		return open_unnamed(c, dirfd, path, &o);
 	r = o.resolve ? -1 : call_magic_fd(c, path);
