@@ -6,6 +6,7 @@ finds a way where nothing is guarded, and into builds of ambit with one defence 
 (broken_*.c).
 """
 import os
+import signal
 import subprocess
 import time
 from contextlib import ExitStack
@@ -175,3 +176,24 @@ def test_control_less_guarded(boxes, programs):
                          options=[*OPTIONS, "--set", "filesystem.protect=anchors"])
     assert wanted <= set(found), found
     assert not [p for p in found if not p.startswith(("src/", "old/"))], found
+
+
+def test_others_do_not_wait_for_reports(boxes):
+    """Much to tell, and nobody who listens: the lock that all sandboxes share is free meanwhile."""
+    box = boxes("user")
+    for i in range(900):
+        box.write(f"ws/d/{i:0100}/.envrc", "x")
+    script = "mkdir n; echo up; read x; mv d e"  # with the first the broker is there
+    with box.start("/bin/sh", "-c", script, options=["-q"]) as child:
+        assert child.process.stdout.readline() == b"up\n"
+        os.kill(child.process.pid, signal.SIGSTOP)
+        try:
+            child.process.stdin.write(b"\n")
+            child.process.stdin.flush()
+            assert ambit_test.wait_until((box.ws / "e").exists)
+            started = time.monotonic()
+            box.sh("ln -s x l", options=["-q"]).ok()
+            took = time.monotonic() - started
+        finally:
+            os.kill(child.process.pid, signal.SIGCONT)
+    assert took < 5, took

@@ -32,6 +32,7 @@
 #define NOTIF_FD_SYNC_WAKE_UP 1ull
 #define REPORT_PATIENCE_S 2
 #define LEAVE_PAUSE_NS 2000000
+#define DEFERRED_MAX (4u << 20) /* bytes: more names than a report lists */
 
 /* Field of /proc/TID/status, e.g. the pid the command sees. */
 static int inner_pid(const struct call *c)
@@ -85,22 +86,61 @@ void call_describe(const struct call *c, int32_t *ret_pid, char *ret_process)
 	(void)domain_errand(c, run_description, &(struct description){ c, ret_pid, ret_process });
 }
 
-void call_send(const struct call *c, struct violation *v, const char *path)
+static size_t report_size(const struct violation *v)
 {
-	struct broker *b = c->b;
+	return offsetof(struct violation, path) + strlen(v->path) + 1;
+}
+
+static void send_report(struct broker *b, const struct violation *v)
+{
 	bool waits = !b->behind || v->kind >= VIOLATION_LATER;
 
-	text_copy(v->path, sizeof(v->path), path);
-	call_describe(c, &v->pid, v->process);
 	/*
 	 * A full socket loses the report, never the decision. A supervisor that is busy is waited
 	 * for, one that is stopped once; what he does not hear of is counted. For what was let
 	 * happen we wait each time: a flood of denials must not hide it.
 	 */
-	b->behind = send(b->reports, v, offsetof(struct violation, path) + strlen(v->path) + 1,
-			 MSG_NOSIGNAL | (waits ? 0 : MSG_DONTWAIT)) < 0;
+	b->behind =
+		send(b->reports, v, report_size(v), MSG_NOSIGNAL | (waits ? 0 : MSG_DONTWAIT)) < 0;
 	if (b->behind)
 		(void)!write(b->lost, &(uint64_t){ 1 }, sizeof(uint64_t));
+}
+
+void call_send(const struct call *c, struct violation *v, const char *path)
+{
+	struct broker *b = c->b;
+
+	text_copy(v->path, sizeof(v->path), path);
+	if (!c->defers) {
+		call_describe(c, &v->pid, v->process);
+		send_report(b, v);
+	} else if (b->deferred.len + report_size(v) <= DEFERRED_MAX) {
+		buf_append(&b->deferred, v, report_size(v));
+	} else {
+		(void)!write(b->lost, &(uint64_t){ 1 }, sizeof(uint64_t));
+	}
+}
+
+void call_send_deferred(const struct call *c)
+{
+	struct buf *queue = &c->b->deferred;
+	char process[PROCESS_NAME_MAX];
+	struct violation v _unfilled_;
+	int32_t pid;
+
+	if (queue->len == 0)
+		return;
+	call_describe(c, &pid, process);
+	for (size_t at = 0; at < queue->len; at += report_size(&v)) {
+		const char *head = queue->data + at;
+
+		memcpy(&v, head, offsetof(struct violation, path));
+		text_copy(v.path, sizeof(v.path), head + offsetof(struct violation, path));
+		v.pid = pid;
+		memcpy(v.process, process, sizeof(process));
+		send_report(c->b, &v);
+	}
+	buf_done(queue);
 }
 
 static void set_source(struct violation *v, const struct origin *o)
@@ -369,6 +409,7 @@ static void fill(struct broker *b, const struct broker_setup *s, struct arena *a
 		.asks = s->asks,
 		.lock = s->lock,
 		.recent.parent = -1,
+		.deferred = BUF_INIT(DEFERRED_MAX),
 	};
 	b->a = a;
 	b->inquiries = inquiries_new(b);

@@ -424,5 +424,6 @@ int broker_answer(struct call *c)
 		r = -EACCES;
 	if (judges)
 		lock_broker(c->b, LOCK_UN);
+	call_send_deferred(c);
 	return r;
 }

@@ -10,6 +10,7 @@
 #include <sys/types.h>
 #include <sys/un.h>
 
+#include "base/buf.h"
 #include "supervise/broker/broker.h"
 #include "supervise/broker/guard.h"
 #include "supervise/broker/lockfile.h"
@@ -75,6 +76,7 @@ struct broker {
 	struct guard *guard;
 	int listener, reports, lost, lock;
 	bool behind; /* the supervisor did not take the last report */
+	struct buf deferred; /* reports, one behind the other */
 	uint64_t *performed; /* NULL = nobody counts */
 	int inquiries_fd;
 	bool redirects;
@@ -139,6 +141,7 @@ struct call {
 	const struct seccomp_notif *n;
 	pid_t tid;
 	const uint64_t *args;
+	bool defers; /* what it tells is sent when the lock is free again */
 };
 
 /* What to answer: >= 0 result, -errno, or one of these. */
@@ -176,6 +179,8 @@ int call_hand_over(const struct call *c, int fd, bool cloexec);
 void call_describe(const struct call *c, int32_t *ret_pid, char *ret_process);
 /* Fill in path and process, and send it to the supervisor. */
 void call_send(const struct call *c, struct violation *v, const char *path);
+/* Send what the call has deferred. */
+void call_send_deferred(const struct call *c);
 /* v->source: where the value of the setting came from. */
 void call_set_source(struct violation *v, const char *key, const struct policy *p);
 void call_explain(enum violation_kind kind, const struct guard_answer *why, struct violation *ret);
