@@ -78,6 +78,25 @@ static bool is_hidden_alias(const struct compiler *c, const struct point *pt,
 	       (!allow || allow->origin.untrusted || strcmp(allow->real, pt->path) != 0);
 }
 
+/*
+ * The same for what a link leads to, if a pattern matches the link's name: no rule speaks of the
+ * place itself, so what is to be hidden by that name is hidden there.
+ */
+static bool is_hidden_by_name(const struct compiler *c, const struct point *pt,
+			      const struct path_rule *allow)
+{
+	struct decision d;
+
+	if (!pt->name)
+		return false;
+	policy_decide_path(c->p, ACCESS_READ, pt->name, &d);
+	if (d.verdict != VERDICT_DENY)
+		return false;
+	if (d.rule && d.rule->locked)
+		return !allow || !layer_is_managed(allow->origin.layer);
+	return !allow || strcmp(allow->real, pt->path) != 0;
+}
+
 /* What a rule's point should look like from inside. */
 static enum region_kind wanted(struct compiler *c, const struct point *pt,
 			       const struct region *region)
@@ -88,7 +107,7 @@ static enum region_kind wanted(struct compiler *c, const struct point *pt,
 	/* a socket that may be connected to is seen though its directory is private */
 	if (d.verdict == VERDICT_DENY && (!pt->socket || d.rule))
 		return REGION_GONE;
-	if (is_hidden_alias(c, pt, d.rule))
+	if (is_hidden_alias(c, pt, d.rule) || is_hidden_by_name(c, pt, d.rule))
 		return REGION_GONE;
 	/* out of a hidden or private place only what a deeper rule names comes back */
 	if (region->kind == REGION_GONE && !pt->shown &&

@@ -349,13 +349,58 @@ static int check_proc(struct compiler *c, const struct path_rule *r, const char 
 				   plan_rule_text(c, r));
 }
 
-static int expand_below(struct compiler *c, const struct path_rule *r, const char *dir)
+/* What a deny pattern matches; a link's name is remembered, for what it leads to has another. */
+static int add_match(struct compiler *c, const struct path_rule *r, const char *path)
+{
+	struct view_entry at;
+	struct point *pt;
+
+	c->view->look(c->view, c->a, path, &at);
+	if (path_within(at.real, "/proc") && check_proc(c, r, at.real) < 0)
+		return -c->e->code;
+	if (is_process(at.real))
+		return 0; /* the sandbox has others */
+	if (strcmp(at.real, "/") == 0 && r->verdict == VERDICT_DENY)
+		return error_set(c->e, EINVAL, "%s: %s is a link to /, which cannot be denied so",
+				 plan_rule_text(c, r), path);
+	pt = plan_add_point(c, at.real);
+	pt->at = at;
+	pt->rule = r;
+	if (strcmp(at.real, path) != 0 && r->verdict == VERDICT_DENY) {
+		pt->name = r->access == ACCESS_READ ? path : NULL;
+		pt->guarded = r->access == ACCESS_WRITE;
+		pt->why = arena_printf(c->a, "%s, by the link %s", plan_rule_text(c, r), path);
+	}
+	return 0;
+}
+
+/*
+ * The directory that path is; or, for what is denied, that it leads to as a link. Not in patterns
+ * for whole trees: what is in the tree is found at its own place, and links may go in circles.
+ */
+static const char *way_down(struct compiler *c, const struct path_rule *r, const char *path)
+{
+	enum file_kind kind = c->view->kind(c->view, path);
+	struct view_entry at;
+
+	if (kind != FILE_LINK)
+		return kind == FILE_DIRECTORY ? path : NULL;
+	if (r->verdict != VERDICT_DENY || strstr(r->real, "**"))
+		return NULL;
+	c->view->look(c->view, c->a, path, &at);
+	return at.kind == FILE_DIRECTORY ? at.real : NULL;
+}
+
+/* real: where dir is, if a link leads there. */
+static int expand_below(struct compiler *c, const struct path_rule *r, const char *dir,
+			const char *real)
 {
 	const char *const *names;
-	int n = c->view->list(c->view, c->a, dir, &names);
+	int n = c->view->list(c->view, c->a, real, &names), err = 0;
 
-	for (int i = 0; i < n; i++) {
+	for (int i = 0; i < n && err == 0; i++) {
 		char *path = path_join(c->a, dir, names[i]);
+		const char *down;
 
 		if (++c->visited > GLOB_VISIT_MAX)
 			return error_set(c->e, E2BIG,
@@ -363,33 +408,21 @@ static int expand_below(struct compiler *c, const struct path_rule *r, const cha
 					 "instead of a pattern",
 					 plan_rule_text(c, r), GLOB_VISIT_MAX);
 		if (pattern_matches(r->real, path)) {
-			struct view_entry at;
-			struct point *pt;
-
-			c->view->look(c->view, c->a, path, &at);
-			if (path_within(at.real, "/proc") && check_proc(c, r, at.real) < 0)
-				return -c->e->code;
-			if (is_process(at.real))
-				continue; /* the sandbox has others */
-			pt = plan_add_point(c, at.real);
-			pt->at = at;
-			pt->rule = r;
-		} else if (pattern_may_match_below(r->real, path) &&
-			   c->view->kind(c->view, path) == FILE_DIRECTORY) {
-			int err = expand_below(c, r, path);
-
-			if (err < 0)
-				return err;
+			err = add_match(c, r, path);
+			continue;
 		}
+		down = pattern_may_match_below(r->real, path) ? way_down(c, r, path) : NULL;
+		if (down)
+			err = expand_below(c, r, path, down);
 	}
-	return 0;
+	return err;
 }
 
 static int add_glob(struct compiler *c, const struct path_rule *r)
 {
 	size_t before = c->n_points;
 	char *base = arena_strndup(c->a, r->real, pattern_fixed_len(r->real));
-	int err = expand_below(c, r, base);
+	int err = expand_below(c, r, base, base);
 
 	if (err == 0 && r->verdict == VERDICT_DENY && !(c->guarding && r->access == ACCESS_WRITE))
 		plan_note(c, "%s covers the %zu files that match now, not files made later",
@@ -651,6 +684,8 @@ static void merge_points(struct compiler *c)
 		if (!last->alias || (pt->alias && pt->alias->locked))
 			last->alias = pt->alias;
 		last->socket |= pt->socket;
+		if (!last->name)
+			last->name = pt->name;
 		if (!last->rule)
 			last->rule = pt->rule;
 		if (pt->guarded)

@@ -15,6 +15,7 @@ struct region;
 
 struct point {
 	const char *path;
+	const char *name; /* of a link to it that a denyRead pattern matches; NULL = none */
 	size_t order; /* in which it was added: the first at a path says why */
 	struct view_entry at;
 	bool replaced; /* one of the sandbox's own places: kind and mode below hold */

@@ -403,6 +403,8 @@ static void check_file(const struct plan *plan, const struct policy *p, const st
 		return; /* shown although it lies in /run */
 	if (over && !over->alias && strstr(over->why, "mounted here too"))
 		return; /* the kernel's own, which no rule speaks of: the goldens' business */
+	if (over && strstr(over->why, ", by the link "))
+		return; /* a pattern speaks of the link: the goldens' business */
 	/* by whichever path: it is what is hidden */
 	policy_decide_path(p, ACCESS_READ, e->same ? e->same : e->path, &read);
 	policy_decide_path(p, ACCESS_WRITE, e->path, &write);
