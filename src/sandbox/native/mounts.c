@@ -277,7 +277,10 @@ static int make_point(struct executor *x, size_t i)
 		cover--; /* compile() put the covering step before this one */
 	} while (cover > 0 && (!path_within(m->path, x->plan->mounts[cover].path) ||
 			       (x->plan->mounts[cover].kind != MOUNT_PRIVATE &&
+				x->plan->mounts[cover].kind != MOUNT_DEV &&
 				x->plan->mounts[cover].kind != MOUNT_HIDE_DIR)));
+	if (!path_within(m->path, x->plan->mounts[cover].path))
+		return fail(x, -ENOENT, "cannot make the mount point", m->path);
 	dir = openat(x->scratch, scratch_name(cover).text, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (dir < 0)
 		return fail(x, -errno, "cannot make the mount point", m->path);
