@@ -228,6 +228,10 @@ bool plan_must_prepare(const struct policy *p);
 /* True when both make the same sandbox; where the command starts, and its environment, may differ. */
 bool plan_same_sandbox(const struct plan *a, const struct plan *b);
 
+/* Where else a path, there or not, would be seen through other mounts of its file system; how many. */
+size_t plan_seen_elsewhere(struct arena *a, const struct view_mount *mounts, size_t n,
+			   const char *path, const char *const **ret);
+
 /* The first of plan->held that covers a path, or NULL. */
 const struct held_path *plan_held_over(const struct plan *plan, const char *path);
 /* Why it is guarded, for a message. */

@@ -36,6 +36,30 @@ static const char *seen_at(struct arena *a, const char *inner, const struct view
 	return path_within(m->root, inner) ? m->point : NULL;
 }
 
+size_t plan_seen_elsewhere(struct arena *a, const struct view_mount *mounts, size_t n,
+			   const char *path, const char *const **ret)
+{
+	const char **found = NULL;
+	size_t n_found = 0;
+
+	for (size_t here = 0; here < n; here++) {
+		const char *inner;
+
+		if (!path_within(path, mounts[here].point))
+			continue;
+		inner = rebase(a, path, mounts[here].point, mounts[here].root);
+		for (size_t there = 0; there < n; there++) {
+			if (there == here || mounts[there].device != mounts[here].device ||
+			    !path_within(inner, mounts[there].root))
+				continue;
+			*ARENA_PUSH(a, found, n_found) =
+				rebase(a, inner, mounts[there].root, mounts[there].point);
+		}
+	}
+	*ret = found;
+	return n_found;
+}
+
 /* What is hidden at `pt`, seen through another mount of the same file system. */
 static void add_other(struct compiler *c, const struct point *pt, const struct view_mount *here,
 		      const struct view_mount *there)

@@ -205,6 +205,7 @@ static void end_veil(struct session *s)
 {
 	unwatch(s, SOURCE_VEIL);
 	veil_free(TAKE_PTR(s->veil));
+	fd_close(TAKE_FD(s->changes));
 	s->veil_ms = 0;
 	fd_close(TAKE_FD(s->user_ns));
 	fd_close(TAKE_FD(s->mount_ns));
@@ -227,9 +228,45 @@ static void on_veil(struct session *s)
 		fail(s);
 }
 
+/* Hidden files that are replaced could be read: nobody runs so unless they said that they would. */
+static int refuse_unwatched(struct session *s, int err, struct error *e)
+{
+	bool full = err == EMFILE || err == ENOSPC;
+
+	if (s->req.policy->fallback != FALLBACK_WARN)
+		return error_set(
+			e, err,
+			"hidden files that are replaced outside could be read inside: they "
+			"cannot be watched: %s%s; accept it with --fallback warn",
+			strerror(err),
+			full ? " (programs of this user have used up what "
+			       "fs.inotify.max_user_instances and "
+			       "fs.inotify.max_user_watches allow)"
+			     : "");
+	report_note(s->req.report,
+		    arena_printf(s->a,
+				 "hidden files that are replaced outside can be read "
+				 "inside: they cannot be watched (%s)",
+				 strerror(err)));
+	return 0;
+}
+
+int session_reserve_veil(struct session *s, struct error *e)
+{
+	int fd;
+
+	if (s->plan->bare || s->plan->contained || !s->plan->broker)
+		return 0;
+	fd = veil_reserve(s->req.policy);
+	if (fd < 0 && fd != -ENOENT)
+		return refuse_unwatched(s, -fd, e);
+	s->changes = fd < 0 ? -1 : fd;
+	return 0;
+}
+
 void session_begin_veil(struct session *s)
 {
-	if (s->user_ns >= 0 && s->mount_ns >= 0)
+	if (s->user_ns >= 0 && s->mount_ns >= 0 && s->changes >= 0)
 		s->veil_ms = s->started_ms + VEIL_BEGIN_MS;
 }
 
@@ -240,16 +277,14 @@ static void act_on_veil(struct session *s)
 	if (!s->veil_ms || sys_now_ms() < s->veil_ms)
 		return;
 	s->veil_ms = 0;
-	r = veil_new(s->a, s->req.policy, s->plan, s->started_ms, &s->veil);
-	if (r == 0 && s->veil)
+	r = veil_new(s->a, s->req.policy, s->plan, s->started_ms, s->changes, &s->veil);
+	if (r == 0) {
+		s->changes = -1;
 		r = session_watch(s, SOURCE_VEIL, veil_fd(s->veil));
-	if (r < 0)
-		report_note(s->req.report,
-			    arena_printf(s->a,
-					 "hidden files that are replaced outside can be read "
-					 "inside: they cannot be watched (%s)",
-					 strerror(-r)));
-	else if (s->veil)
+	}
+	if (r < 0 && refuse_unwatched(s, -r, &s->failure) < 0)
+		fail(s);
+	else if (r == 0)
 		on_veil(s);
 }
 
@@ -650,6 +685,7 @@ void session_free(struct session *s, pid_t ret_remains[SESSION_REMAINS_MAX_])
 	fd_close(s->child.pidfd);
 	fd_close(s->listener);
 	veil_free(s->veil);
+	fd_close(s->changes);
 	fd_close(s->user_ns);
 	fd_close(s->mount_ns);
 	fd_close(s->reports[0]);
@@ -688,6 +724,7 @@ struct session *session_new(const struct session_request *req)
 			       .listener = -1,
 			       .user_ns = -1,
 			       .mount_ns = -1,
+			       .changes = -1,
 			       .reports = { -1, -1 },
 			       .lost = -1,
 			       .inquiries = -1 };

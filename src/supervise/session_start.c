@@ -318,6 +318,8 @@ int session_launch(struct session *s, struct error *e)
 	if (r < 0)
 		r = start_again(s, e);
 	/* while the child sets itself up, so that it costs the command nothing */
+	if (r == 0)
+		r = session_reserve_veil(s, e);
 	if (r == 0 && s->limits)
 		r = limits_start(s->limits, s->plan, &s->child, e);
 	if (r == 0 && !s->standby)

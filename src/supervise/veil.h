@@ -9,11 +9,13 @@
  * is a moment in which it can be read: that cannot be helped, and is told.
  *
  * A command that is over soon pays nothing: the watch begins after a while, with a look at what
- * happened before.
+ * happened before. Only the descriptor for it is made while nothing of the command's runs, which
+ * could use up all that the user may have.
  *
- *   veil_new()   watch; NULL = there is nothing to
- *   veil_fd()    readable when veil_step() has something to do
- *   veil_step()  look, and hide
+ *   veil_reserve()  that descriptor
+ *   veil_new()      watch
+ *   veil_fd()       readable when veil_step() has something to do
+ *   veil_step()     look, and hide
  */
 #pragma once
 
@@ -28,9 +30,14 @@
 
 struct veil;
 
-/* started_ms: when the plan was made (sys_now_ms()). 0 or -errno: nothing can be watched here. */
+/* A descriptor, -ENOENT: no rule hides anything, or another -errno: nothing can be watched here. */
+int veil_reserve(const struct policy *p) NODISCARD;
+/*
+ * started_ms: when the plan was made (sys_now_ms()). changes: from veil_reserve(); it is the veil's
+ * then. Fails with -errno when not all can be watched: `changes` is the caller's still.
+ */
 int veil_new(struct arena *a, const struct policy *p, const struct plan *plan, uint64_t started_ms,
-	     struct veil **ret) NODISCARD;
+	     int changes, struct veil **ret) NODISCARD;
 void veil_free(struct veil *v);
 int veil_fd(const struct veil *v);
 

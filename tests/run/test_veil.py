@@ -8,6 +8,7 @@ nobody hides it. Judged by what it read at the end.
 import json
 import os
 import time
+from pathlib import Path
 
 import pytest
 
@@ -66,6 +67,41 @@ def link(path):
     path.symlink_to(elsewhere)
 
 
+def replace_link(path):
+    """The link gives way to what it stood for."""
+    path.unlink()
+    save(path)
+
+
+def replace_directory_link(path):
+    path.parent.unlink()
+    write(path)
+
+
+def retarget(path):
+    write(path.with_name("other"))
+    path.unlink()
+    path.symlink_to("other")
+
+
+def fill_target(path):
+    """A dangling link, whose target is made."""
+    write(Path(os.path.realpath(path)))
+
+
+def replace_top_link(path):
+    path.parent.parent.unlink()
+    write(path)
+
+
+def swap_into_place(path):
+    """The directory, by one that has the file already."""
+    new = path.parent.with_name("new")
+    write(new / path.name)
+    path.parent.rename(path.parent.with_name("before"))
+    new.rename(path.parent)
+
+
 def swap_ancestor(path):
     top = path.parent.parent
     top.rename(top.with_name("before"))
@@ -90,16 +126,46 @@ CASES = {
     "directory-renewed": ("keys", "keys/secret", True, refill_directory),
     "ancestor-moved": ("a/b/secret", "a/b/secret", True, swap_ancestor),
     "by-pattern": ("*.pem", "new.pem", False, save),
+    "pattern-directory-made": ("keys/*.pem", "keys/new.pem", False, write),
+    "pattern-directory-swapped": ("keys/*.pem", "keys/new.pem", "keys/other", swap_into_place),
+    "pattern-linked": ("*.pem", "new.pem", False, link),
+    "pattern-retargeted": ("*.pem", "new.pem", {"new.pem": "dot/a"}, retarget),
+    "pattern-directory-unlinked": ("keys/*.pem", "keys/new.pem", {"keys": "dot/keys"},
+                                   replace_directory_link),
+    "link-replaced": ("secret", "secret", {"secret": "dot/secret"}, replace_link),
+    "link-retargeted": ("secret", "secret", {"secret": "dot/secret"}, retarget),
+    "link-dangling": ("secret", "secret", {"secret": "dot/none"}, fill_target),
+    "link-of-links": ("secret", "secret", {"secret": "dot/one", "dot/one": "dot/two"}, fill_target),
+    "directory-unlinked": ("keys", "keys/secret", {"keys": "dot/keys"}, replace_directory_link),
+    "ancestor-unlinked": ("conf/gh", "conf/gh/secret", {"conf": "dot/conf"}, replace_top_link),
 }
+
+
+def prepare(own, there, path):
+    """there: True, another file that is there, or links and where they lead."""
+    own.mkdir()
+    (own / "dot/keys").mkdir(parents=True)
+    (own / "dot/conf/gh").mkdir(parents=True)
+    write(own / "dot/secret", f"{SECRET} old\n")
+    for name, target in there.items() if isinstance(there, dict) else ():
+        (own / name).symlink_to(os.path.relpath(own / target, (own / name).parent))
+    if there is True:
+        write(path, f"{SECRET} old\n")
+    elif isinstance(there, str):
+        write(own / there, "nothing\n")
+
+
+def give(box):
+    for top, directories, files in os.walk(box.home / "own"):
+        for name in [*directories, *files]:
+            os.chown(os.path.join(top, name), box.who.uid, box.who.gid, follow_symlinks=False)
 
 
 def attempt(box, case, options, pause):
     """What the command printed, after something happened outside."""
     hidden, name, there, act = CASES[case]
     path = box.home / "own" / name
-    (box.home / "own").mkdir()
-    if there:
-        write(path, f"{SECRET} old\n")
+    prepare(box.home / "own", there, path)
     if case == "by-pattern":
         write(box.home / "own/other.pem")
     options = [*options, "--deny-read", box.home / "own" / hidden]
@@ -107,9 +173,7 @@ def attempt(box, case, options, pause):
         wait_until(lambda: (box.ws / "started").exists())
         time.sleep(pause)
         act(path)
-        for top, directories, files in os.walk(box.home / "own"):
-            for name in [*directories, *files]:
-                os.chown(os.path.join(top, name), box.who.uid, box.who.gid, follow_symlinks=False)
+        give(box)
         (box.ws / "go").touch()
         return child.wait()
 
@@ -131,7 +195,7 @@ def test_can_be_read_when_no_rule_hides_it(plain, case):
     """The control: what is looked at is what would be read."""
     hidden, name, there, act = CASES[case]
     path = plain.home / "own" / name
-    write(path, "old\n") if there else (plain.home / "own").mkdir()
+    prepare(plain.home / "own", there, path)
     with plain.start("/bin/sh", "-c", LOOK.replace("|| break", "&& break"), "sh", path) as child:
         wait_until(lambda: (plain.ws / "started").exists())
         act(path)
@@ -144,3 +208,100 @@ def test_what_the_command_makes_itself_stays_its_own(plain):
     r = plain.run("/bin/sh", "-c", "echo mine >.secret; sleep 0.3; cat .secret",
                   options=["--deny-read", ".secret"])
     assert r.out == "mine\n", str(r)
+
+
+EXHAUST = """
+import os, resource, sys, time
+import ctypes
+resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
+libc, n = ctypes.CDLL(None), 0
+while libc.inotify_init1(0) >= 0:
+    n += 1
+open("started", "w").close()
+while not os.path.exists("go"):
+    time.sleep(0.02)
+for i in range(100):
+    try:
+        text = open(sys.argv[1]).read()
+    except OSError:
+        break
+    time.sleep(0.1)
+else:
+    print("read", text)
+print("end" if n else "none")
+"""
+
+
+def test_the_command_cannot_switch_it_off(box):
+    """By taking all that the user may watch with, before the watch begins. It may end the run."""
+    os.chown(box.home, box.who.uid, box.who.gid)
+    secret = box.home / "secret"
+    write(secret, "old\n")
+    with box.start("/usr/bin/python3", "-c", EXHAUST, secret,
+                   options=["--deny-read", secret]) as child:
+        wait_until(lambda: (box.ws / "started").exists() or child.process.poll() is not None, 30)
+        save(secret)
+        os.chown(secret, box.who.uid, box.who.gid)
+        (box.ws / "go").touch()
+        r = child.wait()
+    assert SECRET not in r.out, str(r)
+    assert r.out == "end\n" or (r.code == 125 and "cannot be watched" in r.err), str(r)
+
+
+@pytest.mark.parametrize("fallback", ["enforce", "warn"])
+def test_nothing_is_left_to_watch_with(plain, fallback):
+    """Another program of the user has it all."""
+    report = plain.home / "report.json"
+    with plain.start("/usr/bin/python3", "-c", EXHAUST, "/nonexistent", sandbox=False) as other:
+        wait_until(lambda: (plain.ws / "started").exists(), 30)
+        r = plain.run("/bin/true", options=["--fallback", fallback, "--report", report])
+        (plain.ws / "go").touch()
+        assert other.wait().out == "end\n"
+    if fallback == "enforce":
+        assert r.code == 125 and "--fallback warn" in r.err, str(r)
+    else:
+        assert r.code == 0, str(r)
+        assert any("cannot be watched" in n for n in json.loads(report.read_text())["notes"])
+
+
+def replace_unreadable(path):
+    save(path)
+
+
+def open_unreadable(path):
+    path.chmod(0o644)
+
+
+@pytest.mark.parametrize("act", [replace_unreadable, open_unreadable])
+def test_what_could_not_be_read_at_the_start(box, act):
+    """No mount hides it then: the permissions do, for others than root."""
+    os.chown(box.home, box.who.uid, box.who.gid)
+    secret = box.home / "own/secret"
+    write(secret)
+    secret.chmod(0)
+    give(box)
+    with box.start("/bin/sh", "-c", LOOK, "sh", secret,
+                   options=["--deny-read", secret]) as child:
+        wait_until(lambda: (box.ws / "started").exists())
+        time.sleep(0.2)
+        act(secret)
+        give(box)
+        (box.ws / "go").touch()
+        r = child.wait()
+    assert r.out == "end\n" and r.code == 0, str(r)
+
+
+def test_pattern_that_matches_a_link(box):
+    """What it leads to is hidden, under every name, and through linked directories."""
+    own = box.home / "own"
+    for name in ("dot/a.pem", "dot/x/key"):
+        write(own / name)
+    (own / "keys").mkdir()
+    (own / "keys/a.pem").symlink_to("../dot/a.pem")
+    (own / "p").mkdir()
+    (own / "p/x").symlink_to("../dot/x")
+    give(box)
+    look = f"cat {own}/keys/a.pem {own}/dot/a.pem {own}/p/x/key {own}/dot/x/key"
+    assert box.sh(look).out.count(SECRET) == 4
+    r = box.sh(look, options=["--deny-read", own / "keys/*.pem", "--deny-read", own / "p/*/key"])
+    assert r.out == "", str(r)

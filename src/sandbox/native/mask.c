@@ -59,10 +59,17 @@ static int cover(const struct shown *host, struct error *e)
 		     : 1;
 }
 
+/* What the caller cannot read, the command cannot: as in plans, nothing needs to hide it. */
+static bool is_out_of_reach(const char *path)
+{
+	return faccessat(AT_FDCWD, path, R_OK, AT_EACCESS) < 0 &&
+	       faccessat(AT_FDCWD, path, X_OK, AT_EACCESS) < 0;
+}
+
 static void look(const char *path, struct shown *ret)
 {
 	ret->real = realpath(path, NULL);
-	if (ret->real && lstat(ret->real, &ret->st) < 0) {
+	if (ret->real && (lstat(ret->real, &ret->st) < 0 || is_out_of_reach(ret->real))) {
 		free(ret->real);
 		ret->real = NULL;
 	}
