@@ -671,3 +671,11 @@ def test_caches_that_cannot_be_made(box):
     box.write(".npm", "a file in its place")
     box.sh("echo x > ~/.cache/yarn/x; echo y > ~/.npm", options=["-p", "npm"])
     assert (box.home / ".cache/yarn/x").read_text() == "x\n"
+
+
+def test_working_directory_in_dev_shm(box):
+    """It is put into the sandbox's own /dev, whatever other places rules speak of."""
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as here:
+        os.chown(here, box.who.uid, box.who.gid)
+        box.sh("pwd; echo x >f", options=["--deny-read", "/boot", "--chdir", here]).ok()
+        assert os.listdir(here) == ["f"]

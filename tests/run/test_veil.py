@@ -7,6 +7,7 @@ nobody hides it. Judged by what it read at the end.
 """
 import json
 import os
+import subprocess
 import time
 from pathlib import Path
 
@@ -264,15 +265,11 @@ def test_nothing_is_left_to_watch_with(plain, fallback):
         assert any("cannot be watched" in n for n in json.loads(report.read_text())["notes"])
 
 
-def replace_unreadable(path):
-    save(path)
-
-
 def open_unreadable(path):
     path.chmod(0o644)
 
 
-@pytest.mark.parametrize("act", [replace_unreadable, open_unreadable])
+@pytest.mark.parametrize("act", [save, open_unreadable])
 def test_what_could_not_be_read_at_the_start(box, act):
     """No mount hides it then: the permissions do, for others than root."""
     os.chown(box.home, box.who.uid, box.who.gid)
@@ -305,3 +302,26 @@ def test_pattern_that_matches_a_link(box):
     assert box.sh(look).out.count(SECRET) == 4
     r = box.sh(look, options=["--deny-read", own / "keys/*.pem", "--deny-read", own / "p/*/key"])
     assert r.out == "", str(r)
+
+
+def test_second_mount_of_what_is_made_later(box):
+    """The home is mounted at another place too: what is made in it is seen there as well."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can mount")
+    os.chown(box.home, box.who.uid, box.who.gid)
+    own, other = box.home / "own", box.home / "other"
+    own.mkdir()
+    other.mkdir()
+    subprocess.run(["mount", "--bind", own, other], check=True)
+    try:
+        with box.start("/bin/sh", "-c", LOOK, "sh", own / "a/secret", other / "a/secret",
+                       options=["--deny-read", own / "a"]) as child:
+            wait_until(lambda: (box.ws / "started").exists())
+            time.sleep(0.2)
+            write(own / "a/secret")
+            give(box)
+            (box.ws / "go").touch()
+            r = child.wait()
+    finally:
+        subprocess.run(["umount", other], check=True)
+    assert r.out == "end\n" and r.code == 0, str(r)
