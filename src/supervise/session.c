@@ -226,66 +226,44 @@ static void on_veil(struct session *s)
 {
 	if (veil_step(s->veil, s->user_ns, s->mount_ns, tell_appeared, s, &s->failure) < 0)
 		fail(s);
+	if (veil_fd(s->veil) >= 0)
+		return;
+	s->sources[SOURCE_VEIL] = -1; /* closed, and so no longer watched */
+	s->veil_ms = sys_now_ms() + VEIL_LOOK_MS;
 }
 
-/* Hidden files that are replaced could be read: nobody runs so unless they said that they would. */
-static int refuse_unwatched(struct session *s, int err, struct error *e)
+void session_reserve_veil(struct session *s)
 {
-	bool full = err == EMFILE || err == ENOSPC;
-
-	if (s->req.policy->fallback != FALLBACK_WARN)
-		return error_set(
-			e, err,
-			"hidden files that are replaced outside could be read inside: they "
-			"cannot be watched: %s%s; accept it with --fallback warn",
-			strerror(err),
-			full ? " (programs of this user have used up what "
-			       "fs.inotify.max_user_instances and "
-			       "fs.inotify.max_user_watches allow)"
-			     : "");
-	report_note(s->req.report,
-		    arena_printf(s->a,
-				 "hidden files that are replaced outside can be read "
-				 "inside: they cannot be watched (%s)",
-				 strerror(err)));
-	return 0;
-}
-
-int session_reserve_veil(struct session *s, struct error *e)
-{
-	int fd;
-
-	if (s->plan->bare || s->plan->contained || !s->plan->broker)
-		return 0;
-	fd = veil_reserve(s->req.policy);
-	if (fd < 0 && fd != -ENOENT)
-		return refuse_unwatched(s, -fd, e);
-	s->changes = fd < 0 ? -1 : fd;
-	return 0;
+	s->veiled = !s->plan->bare && !s->plan->contained && s->plan->broker &&
+		    veil_is_needed(s->req.policy);
+	if (s->veiled)
+		s->changes = veil_reserve();
 }
 
 void session_begin_veil(struct session *s)
 {
-	if (s->user_ns >= 0 && s->mount_ns >= 0 && s->changes >= 0)
+	if (s->user_ns >= 0 && s->mount_ns >= 0 && s->veiled)
 		s->veil_ms = s->started_ms + VEIL_BEGIN_MS;
 }
 
 static void act_on_veil(struct session *s)
 {
-	int r;
+	int r = 0;
 
 	if (!s->veil_ms || sys_now_ms() < s->veil_ms)
 		return;
 	s->veil_ms = 0;
-	r = veil_new(s->a, s->req.policy, s->plan, s->started_ms, s->changes, &s->veil);
-	if (r == 0) {
-		s->changes = -1;
+	if (!s->veil) {
+		s->veil =
+			veil_new(s->a, s->req.policy, s->plan, s->started_ms, TAKE_FD(s->changes));
 		r = session_watch(s, SOURCE_VEIL, veil_fd(s->veil));
 	}
-	if (r < 0 && refuse_unwatched(s, -r, &s->failure) < 0)
+	if (r < 0) {
+		(void)error_set(&s->failure, -r, "cannot watch a descriptor: %s", strerror(-r));
 		fail(s);
-	else if (r == 0)
+	} else {
 		on_veil(s);
+	}
 }
 
 /* What the broker will need, and the last that comes before the command runs. */

@@ -40,6 +40,7 @@ struct session {
 	int listener; /* of the system call filter, until the broker has it */
 	int user_ns, mount_ns; /* for the broker to join, and who hides what appears */
 	struct veil *veil;
+	bool veiled; /* there will be one */
 	int changes; /* what it will watch with; -1 = it has it, or there is none */
 	uint64_t veil_ms; /* when it begins; 0 = it has, or will not */
 	int reports[2]; /* ours, the broker's */
@@ -70,7 +71,7 @@ ssize_t session_hear_reports(struct session *s);
 void session_on_egress(void *ctx, const struct egress_record *r);
 void session_log_start(struct session *s);
 /* While the command does not run yet, which might leave none for us. */
-int session_reserve_veil(struct session *s, struct error *e) NODISCARD;
+void session_reserve_veil(struct session *s);
 /* Once its command runs. */
 void session_begin_veil(struct session *s);
 

@@ -319,7 +319,7 @@ int session_launch(struct session *s, struct error *e)
 		r = start_again(s, e);
 	/* while the child sets itself up, so that it costs the command nothing */
 	if (r == 0)
-		r = session_reserve_veil(s, e);
+		session_reserve_veil(s);
 	if (r == 0 && s->limits)
 		r = limits_start(s->limits, s->plan, &s->child, e);
 	if (r == 0 && !s->standby)

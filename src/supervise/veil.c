@@ -4,6 +4,9 @@
  * are now: every directory in which a name is looked up is watched before it is looked at, so that
  * whatever changes later is an event. An event about one of those names means that the place may
  * be another object than before; then all is walked anew.
+ *
+ * How much a user may watch is limited, and the command is the same user: where nothing is left,
+ * the directories are looked at now and then instead, for a change since the last look.
  */
 #include "supervise/veil.h"
 
@@ -57,7 +60,8 @@ struct veil {
 	struct arena *a;
 	const struct policy *policy;
 	const struct plan *plan;
-	int changes; /* inotify */
+	int changes; /* inotify; -1 = look now and then */
+	int64_t looked_ns; /* when they were looked at last */
 	struct place *places;
 	size_t n_places;
 	struct arena *walk; /* what follows, until all is walked anew */
@@ -284,14 +288,16 @@ static struct node *get_node(struct veil *v, const char *path)
 }
 
 /* The kernel knows those that it watches already. */
-static int watch(struct veil *v, struct node *dir)
+static void watch(struct veil *v, struct node *dir)
 {
 	if (dir->watched)
-		return 0;
+		return;
 	dir->watched = true;
-	dir->wd = inotify_add_watch(v->changes, dir->path, CHANGES);
+	if (v->changes >= 0)
+		dir->wd = inotify_add_watch(v->changes, dir->path, CHANGES);
 	/* otherwise there is none, or none that we can look into */
-	return dir->wd < 0 && (errno == ENOSPC || errno == ENOMEM) ? -errno : 0;
+	if (v->changes >= 0 && dir->wd < 0 && (errno == ENOSPC || errno == ENOMEM))
+		fd_close(TAKE_FD(v->changes));
 }
 
 static void look(struct veil *v, struct node *node)
@@ -314,12 +320,11 @@ static bool belongs_to_command(const struct veil *v, struct node *node)
 	return node->hosts == HOSTS_NOT;
 }
 
-static int walk_to(struct veil *v, size_t which)
+static void walk_to(struct veil *v, size_t which)
 {
 	const struct place *place = &v->places[which];
 	struct node *at = get_node(v, "/");
 	const char *rest = place->path;
-	int r;
 
 	for (unsigned links = 0; links <= LINKS_MAX && !is_kernels(at->path);) {
 		size_t n = strcspn(rest += strspn(rest, "/"), "/");
@@ -334,14 +339,12 @@ static int walk_to(struct veil *v, size_t which)
 			at = next;
 			continue;
 		}
-		r = watch(v, at);
-		if (r < 0)
-			return r;
+		watch(v, at);
 		look(v, next);
 		if (!place->later || !belongs_to_command(v, next))
 			*ARENA_PUSH(v->walk, next->places, next->n_places) = which;
 		if (next->kind == NODE_ABSENT)
-			return 0;
+			return;
 		at = next;
 		if (next->kind != NODE_LINK)
 			continue;
@@ -350,75 +353,73 @@ static int walk_to(struct veil *v, size_t which)
 		at = get_node(v, *rest == '/' ? "/" : path_absolute(v->walk, next->path, ".."));
 	}
 	if (!place->pattern)
-		return 0;
+		return;
 	*ARENA_PUSH(v->walk, at->lists, at->n_lists) = which;
-	return watch(v, at);
+	watch(v, at);
 }
 
-static int walk_all(struct veil *v)
+static void walk_all(struct veil *v)
 {
-	int r = 0;
-
 	arena_reset(v->walk);
 	v->nodes = NULL;
 	v->n_nodes = 0;
 	resize_table(v, TABLE_MIN);
-	for (size_t i = 0; i < v->n_places && r == 0; i++)
-		r = walk_to(v, i);
-	return r;
+	for (size_t i = 0; i < v->n_places; i++)
+		walk_to(v, i);
 }
 
-/* Was anything made in one of the directories since? */
-static bool were_changed(const struct veil *v, uint64_t started_ms)
+static int64_t now_ns(void)
 {
 	struct timespec now;
-	int64_t since;
 
 	(void)clock_gettime(CLOCK_REALTIME, &now);
-	since = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec -
-		(int64_t)(sys_now_ms() - started_ms) * 1000000 - SLACK_NS;
+	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+/* Was anything made in one of the directories since the last look? This is the next one. */
+static bool were_changed(struct veil *v)
+{
+	int64_t since = v->looked_ns - SLACK_NS;
+
+	v->looked_ns = now_ns();
 	for (size_t i = 0; i < v->n_nodes; i++) {
 		struct stat st;
 
 		/* not the time of the last change of names, which anybody can set */
-		if (v->nodes[i]->wd >= 0 && stat(v->nodes[i]->path, &st) == 0 &&
+		if (v->nodes[i]->watched && stat(v->nodes[i]->path, &st) == 0 &&
 		    (int64_t)st.st_ctim.tv_sec * 1000000000 + st.st_ctim.tv_nsec >= since)
 			return true;
 	}
 	return false;
 }
 
-int veil_reserve(const struct policy *p)
+bool veil_is_needed(const struct policy *p)
 {
 	for (size_t i = 0; i < p->fs.rules.n; i++) {
-		const struct path_rule *r = &p->fs.rules.v[i];
-
-		if (r->access == ACCESS_READ && r->verdict == VERDICT_DENY) {
-			int fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
-
-			return fd < 0 ? -errno : fd;
-		}
+		if (p->fs.rules.v[i].access == ACCESS_READ &&
+		    p->fs.rules.v[i].verdict == VERDICT_DENY)
+			return true;
 	}
-	return -ENOENT;
+	return false;
 }
 
-int veil_new(struct arena *a, const struct policy *p, const struct plan *plan, uint64_t started_ms,
-	     int changes, struct veil **ret)
+int veil_reserve(void)
+{
+	return inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+}
+
+struct veil *veil_new(struct arena *a, const struct policy *p, const struct plan *plan,
+		      uint64_t started_ms, int changes)
 {
 	struct veil *v = arena_array(a, 1, sizeof(*v));
-	int r;
 
 	*v = (struct veil){ .a = a, .policy = p, .plan = plan, .changes = changes };
 	v->walk = arena_new();
 	find_places(v);
-	r = walk_all(v);
-	if (r < 0) {
-		arena_free(v->walk);
-		return r;
-	}
-	v->all = were_changed(v, started_ms);
-	*ret = v;
-	return 0;
+	walk_all(v);
+	v->looked_ns = now_ns() - (int64_t)(sys_now_ms() - started_ms) * 1000000;
+	v->all = were_changed(v);
+	return v;
 }
 
 void veil_free(struct veil *v)
@@ -528,28 +529,27 @@ static void sort(struct candidates *c)
 }
 
 /* Everything that may have to be hidden now. Walks anew before it looks: what comes later is an event. */
-static int find_candidates(struct veil *v, struct candidates *c)
+static void find_candidates(struct veil *v, struct candidates *c)
 {
 	bool *changed = arena_array(c->a, v->n_places + 1, sizeof(*changed)), any;
-	int r = 0;
 
-	take_events(v, changed, c);
+	if (v->changes >= 0)
+		take_events(v, changed, c);
+	else
+		v->all |= were_changed(v);
 	any = v->all || c->n > 0;
 	for (size_t i = 0; i < v->n_places; i++) {
 		changed[i] |= v->all;
 		any |= changed[i];
 	}
-	if (any)
-		r = walk_all(v);
-	if (r < 0)
-		return r;
 	v->all = false;
+	if (any)
+		walk_all(v);
 	for (size_t i = 0; i < v->n_places; i++) {
 		if (changed[i])
 			take_place(v, &v->places[i], c);
 	}
 	sort(c);
-	return 0;
 }
 
 /* --- hiding it ------------------------------------------------------------------------------- */
@@ -621,9 +621,7 @@ int veil_step(struct veil *v, int user_ns, int mount_ns, void (*told)(void *ctx,
 	bool *hidden;
 	int r;
 
-	r = find_candidates(v, &c);
-	if (r < 0)
-		return error_set(e, -r, "cannot watch what is hidden: %s", strerror(-r));
+	find_candidates(v, &c);
 	if (!c.n)
 		return 0;
 	hidden = arena_array(scratch, c.n, sizeof(*hidden));

@@ -19,6 +19,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/arena.h"
@@ -27,18 +28,19 @@
 #include "sandbox/plan.h"
 
 #define VEIL_BEGIN_MS 50 /* after the start */
+#define VEIL_LOOK_MS 20 /* between looks, where nothing can be watched */
 
 struct veil;
 
-/* A descriptor, -ENOENT: no rule hides anything, or another -errno: nothing can be watched here. */
-int veil_reserve(const struct policy *p) NODISCARD;
-/*
- * started_ms: when the plan was made (sys_now_ms()). changes: from veil_reserve(); it is the veil's
- * then. Fails with -errno when not all can be watched: `changes` is the caller's still.
- */
-int veil_new(struct arena *a, const struct policy *p, const struct plan *plan, uint64_t started_ms,
-	     int changes, struct veil **ret) NODISCARD;
+/* Does any rule hide something? */
+bool veil_is_needed(const struct policy *p);
+/* A descriptor; -1 = this user may have no more. */
+int veil_reserve(void);
+/* started_ms: when the plan was made (sys_now_ms()). changes: from veil_reserve(), taken over. */
+struct veil *veil_new(struct arena *a, const struct policy *p, const struct plan *plan,
+		      uint64_t started_ms, int changes);
 void veil_free(struct veil *v);
+/* -1 = there is none, or no more: veil_step() wants to be called every VEIL_LOOK_MS. */
 int veil_fd(const struct veil *v);
 
 /*
