@@ -382,7 +382,7 @@ def test_odd_names_in_rules(plain):
     argv = [os.fsencode(AMBIT), b"run", *options, b"--", b"sh", b"-c",
             b'for f in "$@"; do cat "./$f" 2>/dev/null && echo "readable: $f"; done; :', b"sh", *names]
     p = plain.who.popen(argv, cwd=plain.ws, env=plain.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    out, err = p.communicate(timeout=20)
+    out, err = p.communicate(timeout=120)
     assert p.returncode == 0 and out == b"", (out, err)
 
 
