@@ -224,8 +224,13 @@ static void tell_appeared(void *ctx, const char *path)
 
 static void on_veil(struct session *s)
 {
-	if (veil_step(s->veil, s->user_ns, s->mount_ns, tell_appeared, s, &s->failure) < 0)
+	struct error e = { 0 };
+
+	if (veil_step(s->veil, s->user_ns, s->mount_ns, tell_appeared, s, &e) < 0 && !s->failed) {
+		s->failure =
+			e; /* not before: a command that could not be executed has said so there */
 		fail(s);
+	}
 	if (veil_fd(s->veil) >= 0)
 		return;
 	s->sources[SOURCE_VEIL] = -1; /* closed, and so no longer watched */
@@ -242,7 +247,7 @@ void session_reserve_veil(struct session *s)
 
 void session_begin_veil(struct session *s)
 {
-	if (s->user_ns >= 0 && s->mount_ns >= 0 && s->veiled)
+	if (s->user_ns >= 0 && s->mount_ns >= 0 && s->veiled && !s->ended)
 		s->veil_ms = s->started_ms + VEIL_BEGIN_MS;
 }
 

@@ -580,6 +580,7 @@ static bool read_whole(int fd, void *ret, size_t len)
 static int hide(const struct candidates *c, int user_ns, int mount_ns, bool *ret_hidden,
 		struct error *e)
 {
+	struct error said = { 0 };
 	int ends[2];
 	pid_t pid;
 	bool heard;
@@ -590,17 +591,20 @@ static int hide(const struct candidates *c, int user_ns, int mount_ns, bool *ret
 	if (pid == 0)
 		hide_main(c, user_ns, mount_ns, ends[1]);
 	fd_close(ends[1]);
-	heard = pid > 0 && read_whole(ends[0], e, sizeof(*e)) &&
+	heard = pid > 0 && read_whole(ends[0], &said, sizeof(said)) &&
 		read_whole(ends[0], ret_hidden, c->n);
 	fd_close(ends[0]);
 	if (pid > 0)
 		(void)waitpid(pid, NULL, 0);
-	return !heard ? error_set(e, ECHILD,
-				  "what appeared outside, where nothing may be read, cannot be "
-				  "hidden: %s",
-				  pid < 0 ? "no process can be started"
-					  : "who was to do it is gone")
-		      : -e->code;
+	if (!heard)
+		return error_set(
+			e, ECHILD,
+			"what appeared outside, where nothing may be read, cannot be hidden: "
+			"%s",
+			pid < 0 ? "no process can be started" : "who was to do it is gone");
+	if (said.code)
+		*e = said;
+	return -said.code;
 }
 
 static bool is_news(struct veil *v, const char *path)

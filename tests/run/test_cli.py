@@ -7,6 +7,7 @@ import pathlib
 import re
 import signal
 import subprocess
+import time
 
 import pytest
 
@@ -80,6 +81,19 @@ def test_missing_interpreter(box):
     box.write("ws/script", "#!/no/such/interpreter\n", mode=0o755)
     r = refused(box, "run", "--", "./script", command=False, code=126)
     assert "interpreter" in r.err, str(r)
+
+
+def test_missing_interpreter_heard_late(plain):
+    """A supervisor that had to wait hears of everything at once, and says the same."""
+    plain.write("ws/script", "#!/no/such/interpreter\n", mode=0o755)
+    for i in range(40):
+        with plain.start("./script", options=["--allow-domain", "a.test"] if i % 2 else []) as child:
+            time.sleep(0.0015 + i * 0.0002)
+            child.process.send_signal(signal.SIGSTOP)
+            time.sleep(0.08)
+            child.process.send_signal(signal.SIGCONT)
+            r = child.wait()
+        assert r.code == 126 and "interpreter" in r.err, f"{i}: {r}"
 
 
 def test_script_without_interpreter_line(box):
