@@ -20,8 +20,8 @@ const call = (name, input, options) => client.callTool({ name, arguments: input 
 seen.hi = await call('execute', { language: 'shell', code: 'echo hi' });
 seen.blocked = await call('execute', { language: 'shell', code: 'echo x > /etc/hosts' });
 seen.batch = await call('batch_execute', { commands: ['echo 1', 'echo 2'], concurrency: 2 });
-seen.slow = await call('execute', { language: 'shell', code: 'sleep 2.2; echo slow' },
-	{ onprogress: (p) => progress.push(p), timeout: 1800, resetTimeoutOnProgress: true });
+seen.slow = await call('execute', { language: 'shell', code: 'sleep 6; echo slow' },
+	{ onprogress: (p) => progress.push(p), timeout: 5000, resetTimeoutOnProgress: true });
 seen.long = await call('execute', { language: 'shell', code: 'seq 1 20000' });
 const link = seen.long.content.find((c) => c.type === 'resource_link');
 seen.read = (await client.readResource({ uri: link.uri })).contents[0].text.length;
