@@ -279,19 +279,23 @@ static bool holds_deny(const struct compiler *c, const char *dir)
 	return false;
 }
 
+static void add_bulk(struct compiler *c, const char *path)
+{
+	*ARENA_PUSH(c->a, c->plan->bulk, c->plan->n_bulk) = path;
+	*ARENA_PUSH(c->a, c->plan->writable, c->plan->n_writable) = path;
+	c->plan->host_direct = true;
+}
+
 /* Directories below `dir` that heavy writers fill: granted directly, not guarded. */
 static void list_bulk(struct compiler *c, const char *dir)
 {
-	struct plan *plan = c->plan;
-
 	for (size_t i = 0; i < c->p->fs.bulk.n; i++) {
 		char *path = path_join(c->a, dir, c->p->fs.bulk.v[i].text);
 
 		if (c->view->kind(c->view, path) != FILE_DIRECTORY || holds_deny(c, path) ||
 		    holds_socket(c, path))
 			continue;
-		*ARENA_PUSH(c->a, plan->bulk, plan->n_bulk) = path;
-		*ARENA_PUSH(c->a, plan->writable, plan->n_writable) = path;
+		add_bulk(c, path);
 	}
 }
 
@@ -326,8 +330,7 @@ static void list_subdirectories(struct compiler *c, const char *root)
 		    holds_deny(c, path) || holds_socket(c, path) ||
 		    c->view->kind(c->view, path_join(c->a, path, "objects")) != FILE_ABSENT)
 			continue;
-		*ARENA_PUSH(c->a, c->plan->bulk, c->plan->n_bulk) = path;
-		*ARENA_PUSH(c->a, c->plan->writable, c->plan->n_writable) = path;
+		add_bulk(c, path);
 	}
 }
 
@@ -366,10 +369,12 @@ static void list_shared(struct compiler *c, const struct mount_step *m)
 {
 	struct plan *plan = c->plan;
 
-	if (c->guarding && m->directory && holds_socket(c, m->path))
+	if (c->guarding && m->directory && holds_socket(c, m->path)) {
 		*ARENA_PUSH(c->a, plan->relayed, plan->n_relayed) = m->path;
-	else
-		list_direct(c, m->path);
+		return;
+	}
+	plan->host_direct |= m->directory;
+	list_direct(c, m->path);
 }
 
 static void list_writable(struct compiler *c)
@@ -383,8 +388,10 @@ static void list_writable(struct compiler *c)
 		    !plan->mounts[i].direct)
 			list_guarded(c, plan->mounts[i].path);
 	}
-	if (plan->root_writable && !c->guarding)
+	if (plan->root_writable && !c->guarding) {
+		plan->host_direct = true;
 		list_direct(c, "/");
+	}
 	for (size_t i = 0; i < plan->n_mounts; i++) {
 		const struct mount_step *m = &plan->mounts[i];
 
@@ -424,7 +431,7 @@ static int compile_mounts(struct compiler *c)
 	return 0;
 }
 
-static void set_variable(struct compiler *c, const char *name, const char *value)
+void plan_set_variable(struct compiler *c, const char *name, const char *value)
 {
 	char *entry = arena_printf(c->a, "%s=%s", name, value), **env;
 	size_t n = 0, len = strlen(name) + 1;
@@ -466,7 +473,7 @@ static void place_private(struct compiler *c)
 	const char *tmp = c->facts->private_tmp;
 
 	if (p->fs.tmp == TMP_PRIVATE)
-		set_variable(c, "TMPDIR", tmp);
+		plan_set_variable(c, "TMPDIR", tmp);
 	if (p->fs.tmp == TMP_PRIVATE || p->fs.home == HOME_PRIVATE || c->facts->n_files)
 		plan->private_tmp = tmp;
 	for (size_t i = 0; i < c->facts->n_files; i++)
@@ -479,7 +486,7 @@ static void place_private(struct compiler *c)
 	plan->private_home = path_join(c->a, tmp, "home");
 	if (strcmp(plan->cwd, p->home) == 0)
 		plan->cwd = plan->private_home;
-	set_variable(c, "HOME", plan->private_home);
+	plan_set_variable(c, "HOME", plan->private_home);
 	for (char **v = plan->env; *v; v++) {
 		const char *value = strchr(*v, '=') + 1;
 
@@ -502,8 +509,8 @@ static void ask_names_by_tcp(struct compiler *c)
 		if (strncmp(*v, name, strlen(name)) == 0)
 			before = *v + strlen(name);
 	}
-	set_variable(c, "RES_OPTIONS",
-		     arena_printf(c->a, "%s%suse-vc", before, *before ? " " : ""));
+	plan_set_variable(c, "RES_OPTIONS",
+			  arena_printf(c->a, "%s%suse-vc", before, *before ? " " : ""));
 }
 
 /* Without the kernel's default-deny the broker could be bypassed: never half of it. */
@@ -672,6 +679,7 @@ int plan_compile(struct arena *a, const struct policy *p, const struct plan_fact
 			plan->egress);
 	if (plan->bare && plan->new_net && plan->broker)
 		ask_names_by_tcp(&c);
+	plan_make_direct(&c);
 	r = plan->bare                       ? landlock_compile(&c)
 	    : plan->contained                ? container_compile(&c)
 	    : plan->backend == BACKEND_BWRAP ? bwrap_compile(&c)

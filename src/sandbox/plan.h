@@ -161,6 +161,13 @@ struct plan {
 	/* Parts of guarded directories that are granted directly (node_modules, ...). */
 	const char **bulk;
 	size_t n_bulk;
+	/*
+	 * Some directory of the host's is granted directly: the kernel makes files there as it is told,
+	 * so openat2(2), whose mode can become one of a set-uid file after a look, does not exist.
+	 */
+	bool host_direct;
+	/* Programs make files there without asking the broker, by way of ambit-direct.so. */
+	bool direct;
 
 	/* Bare only. */
 	struct grant *grants;
@@ -198,6 +205,7 @@ struct plan_facts {
 	const char *private_tmp; /* of a bare plan, or a container: a name that nobody else has */
 	const char *engine; /* the container engine's program; NULL = there is none */
 	const char *enter; /* ambit-enter */
+	const char *direct_library; /* ambit-direct.so; NULL = none for this processor */
 	bool watch; /* --report-reads */
 	const struct plan_file *files;
 	size_t n_files;

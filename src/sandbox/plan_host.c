@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/sys.h"
+#include "policy/inputs.h"
 #include "sandbox/plan.h"
 
 /* Inside a sandbox without namespaces, /tmp itself is hidden. */
@@ -39,6 +40,7 @@ void plan_gather_facts(struct arena *a, char *const *environ_in, struct plan_fac
 		.uid = geteuid(),
 		.gid = getegid(),
 		.environ_in = environ_in,
+		.direct_library = inputs_helper(a, "ambit-direct.so"),
 		.landlock_abi = sys_landlock_abi(),
 		.wait_killable = sys_seccomp_knows(SYS_SECCOMP_NEW_LISTENER |
 						   SYS_SECCOMP_WAIT_KILLABLE_RECV),

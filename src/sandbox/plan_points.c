@@ -711,6 +711,7 @@ int plan_gather_points(struct compiler *c)
 		if (r < 0)
 			return r;
 	}
+	plan_show_direct(c);
 	plan_add_mounted(c);
 	add_anchors(c);
 	plan_hold_git(c);

@@ -3,7 +3,7 @@
  * The parts of plan_compile(): plan_points.c finds the places that matter, plan_held.c those
  * that protected names lead to, plan_git.c those that git's configuration leads to, plan_mounted.c
  * second mounts of what is hidden and of the kernel's own, plan.c makes mounts of them,
- * plan_network.c says what the network will be.
+ * plan_network.c says what the network will be, plan_direct.c how bulk directories are filled.
  */
 #pragma once
 
@@ -46,6 +46,13 @@ struct compiler {
 	bool aliases; /* some of the points are */
 	bool guarding; /* the broker watches names; what does not exist yet is covered too */
 };
+
+/* A variable of the command's environment. */
+void plan_set_variable(struct compiler *c, const char *name, const char *value);
+
+/* Files are made in bulk directories without the broker (plan_direct.c): the place, the rest. */
+void plan_show_direct(struct compiler *c);
+void plan_make_direct(struct compiler *c);
 
 /* The places, rules and protected names as points: each path once, in path order. */
 int plan_gather_points(struct compiler *c) NODISCARD;

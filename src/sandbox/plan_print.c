@@ -94,6 +94,9 @@ static void print_landlock(const struct plan *plan, struct buf *out)
 	print_held(plan, out);
 	print_paths("relayed", plan->relayed, plan->n_relayed, out);
 	print_paths("bulk", plan->bulk, plan->n_bulk, out);
+	if (plan->direct)
+		buf_puts(out, "direct      files are made there by ambit-direct.so (LD_PRELOAD), "
+			      "unasked\n");
 }
 
 static const char *network_text(const struct plan *plan)

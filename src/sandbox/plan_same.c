@@ -65,7 +65,8 @@ static bool same_mounts(const struct plan *a, const struct plan *b)
 	return same_list(a->writable, a->n_writable, b->writable, b->n_writable) &&
 	       same_list(a->guarded, a->n_guarded, b->guarded, b->n_guarded) &&
 	       same_list(a->relayed, a->n_relayed, b->relayed, b->n_relayed) &&
-	       same_list(a->bulk, a->n_bulk, b->bulk, b->n_bulk) && same_held(a, b);
+	       same_list(a->bulk, a->n_bulk, b->bulk, b->n_bulk) && a->direct == b->direct &&
+	       a->host_direct == b->host_direct && same_held(a, b);
 }
 
 static bool same_network(const struct plan *a, const struct plan *b)

@@ -71,6 +71,8 @@ int session_prepare(struct session *s, const struct error *refused, struct error
 	facts.watch = s->req.report_reads;
 	facts.files = s->req.files;
 	facts.n_files = s->req.n_files;
+	if (s->req.learn)
+		facts.direct_library = NULL; /* who learns is told of every write */
 	/* a terminal that the command gets nothing of is not shown to it either */
 	if (s->standby || (s->req.stdio[0] >= 0 && s->req.stdio[1] >= 0 && s->req.stdio[2] >= 0))
 		facts.tty = NULL;

@@ -21,6 +21,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../../src/sandbox/native/direct.h"
+
 #ifndef RENAME_EXCHANGE
 #define RENAME_EXCHANGE 2
 #endif
@@ -626,6 +628,35 @@ static void *out_of_bulk_fast(void *arg)
 	return arg;
 }
 
+/* Calls that say the broker is not to be asked, on the names that only it may make or change. */
+static void *marked(void *arg)
+{
+	static const char *const names[] = { "src/.envrc", "src/.bashrc", ".git/hooks/pre-commit",
+					     ".git/config", "old/deep/.vscode/tasks.json" };
+	static const int flags[] = { O_WRONLY | O_CREAT, O_RDWR, O_RDONLY | O_TRUNC,
+				     O_WRONLY | O_CREAT | O_TRUNC };
+	char fd_path[64];
+
+	for (unsigned i = 0; running(); i++) {
+		int fd;
+
+		spoil((int)syscall(SYS_openat, AT_FDCWD, names[i % 5], flags[i / 5 % 4], 0755, 0,
+				   DIRECT_MARK));
+		spoil((int)syscall(SYS_openat, AT_FDCWD, flipping, O_WRONLY | O_CREAT, 0755, 0,
+				   DIRECT_MARK));
+		if (syscall(SYS_mkdirat, AT_FDCWD, "src/.vscode", 0755, 0, 0, DIRECT_MARK) == 0)
+			plant("src/.vscode/tasks.json");
+		fd = (int)syscall(SYS_openat, AT_FDCWD, "src", O_TMPFILE | O_WRONLY, 0755, 0,
+				  DIRECT_MARK);
+		sprintf(fd_path, "/proc/self/fd/%d", fd);
+		if (fd >= 0)
+			(void)linkat(AT_FDCWD, fd_path, AT_FDCWD, "src/.mcp.json",
+				     AT_SYMLINK_FOLLOW);
+		spoil(fd);
+	}
+	return arg;
+}
+
 static const struct {
 	const char *name;
 	void *(*run)(void *);
@@ -657,6 +688,7 @@ static const struct {
 	{ "aliases", aliases },
 	{ "bulk", out_of_bulk },
 	{ "bulk", out_of_bulk_fast },
+	{ "marked", marked },
 };
 #define N_IDEAS (sizeof(ideas) / sizeof(ideas[0]))
 

@@ -115,7 +115,7 @@ def test_a_minute(boxes, programs):
     assert attack(boxes("user"), programs, 2, seconds=max(60, SECONDS)) == []
 
 
-@pytest.mark.parametrize("idea", ["directories", "lock", "birth", "hooks", "pipe", "denied"])
+@pytest.mark.parametrize("idea", ["directories", "lock", "birth", "hooks", "pipe", "denied", "marked"])
 def test_one_idea(boxes, programs, idea):
     """With the processor for itself, a race is tried more often."""
     assert attack(boxes("user"), programs, 1, seconds=max(1, SECONDS // 4), ideas=[idea]) == []
@@ -128,8 +128,9 @@ def use_build(monkeypatch, name):
 
 
 @pytest.mark.parametrize("broken, copies, ideas", [("continue", 1, []), ("continue", 1, ["flip"]),
+                                                   ("continue", 1, ["marked"]),
                                                    ("lock", 2, ["birth"])],
-                         ids=["continue-all", "continue-flip", "lock-birth"])
+                         ids=["continue-all", "continue-flip", "continue-marked", "lock-birth"])
 def test_control_broken(boxes, programs, monkeypatch, broken, copies, ideas):
     """Check and let go on; and two brokers that do not wait for each other: both are found out."""
     use_build(monkeypatch, f"broken-{broken}")

@@ -61,7 +61,7 @@ struct range {
 	uint16_t row; /* NO_ROW: the action alone decides */
 };
 
-#define TABLES_MAX 4
+#define TABLES_MAX 3
 
 struct generator {
 	struct seccomp_rules tables[TABLES_MAX]; /* a later one overrides; rows count through */
@@ -164,15 +164,17 @@ static uint32_t chosen_action(const struct seccomp_options *o, enum seccomp_choi
 	case SECCOMP_PINNED:
 		return o->pinned ? SECCOMP_RET_ERRNO | EPERM : SECCOMP_RET_ALLOW;
 	case SECCOMP_OPENAT2:
-		return !o->notify      ? SECCOMP_RET_ALLOW
-		       : o->no_openat2 ? SECCOMP_RET_ERRNO | ENOSYS
-				       : SECCOMP_RET_USER_NOTIF;
+		return o->alone || (o->notify && o->no_openat2) ? SECCOMP_RET_ERRNO | ENOSYS
+		       : o->notify                              ? SECCOMP_RET_USER_NOTIF
+								: SECCOMP_RET_ALLOW;
 	case SECCOMP_MEMFD:
 		return o->no_memfd ? SECCOMP_RET_ERRNO | ENOSYS : SECCOMP_RET_ALLOW;
 	case SECCOMP_UNIX:
 		return o->no_unix ? SECCOMP_RET_ERRNO | EAFNOSUPPORT : SECCOMP_RET_ALLOW;
 	case SECCOMP_BROKERED:
 		return o->notify ? SECCOMP_RET_ALLOW : SECCOMP_RET_ERRNO | EAFNOSUPPORT;
+	case SECCOMP_DIRECT:
+		return o->notify && !o->direct ? SECCOMP_RET_USER_NOTIF : SECCOMP_RET_ALLOW;
 	case SECCOMP_CHOICE_END_:
 		break;
 	}
@@ -336,8 +338,6 @@ int seccomp_compile(enum seccomp_arch arch, struct seccomp_rules rules,
 		g.tables[1] = seccomp_bare_file_rules();
 	if (g.options.bare && g.options.no_network)
 		g.tables[2] = seccomp_bare_network_rules();
-	if (g.options.alone)
-		g.tables[3] = seccomp_alone_rules();
 	r = index_rows(&g, arch, e);
 	if (r < 0)
 		return r;

@@ -78,11 +78,12 @@ enum seccomp_choice {
 	SECCOMP_NO_DATAGRAMS,
 	SECCOMP_LISTEN, /* SECCOMP_RET_USER_NOTIF with `no_listen`, else ALLOW */
 	SECCOMP_PINNED, /* EPERM where the processors were chosen as a limit, else ALLOW */
-	/* ENOSYS with `no_openat2`, else SECCOMP_RET_USER_NOTIF (ALLOW without a broker) */
+	/* ENOSYS with `no_openat2` or `alone`, else SECCOMP_RET_USER_NOTIF (ALLOW without a broker) */
 	SECCOMP_OPENAT2,
 	SECCOMP_MEMFD, /* ENOSYS where memory must be seen to be limited, else ALLOW */
 	SECCOMP_UNIX, /* EAFNOSUPPORT with `no_unix`, else ALLOW */
 	SECCOMP_BROKERED, /* ALLOW where there is a broker, else EAFNOSUPPORT */
+	SECCOMP_DIRECT, /* ALLOW with `direct`, else SECCOMP_RET_USER_NOTIF (ALLOW without a broker) */
 	SECCOMP_CHOICE_END_
 };
 
@@ -108,11 +109,12 @@ struct seccomp_options {
 	bool watch; /* it also wants to see opens for reading and execs (--report-reads) */
 	bool all_unix; /* the broker lets every unix socket be connected to: datagrams too */
 	bool no_listen; /* it wants to see listen(), to refuse it for the internet families */
-	bool no_openat2; /* its flags can change after the broker looked at them */
+	bool no_openat2; /* its flags and mode can change after the broker looked at them */
+	bool direct; /* what makes files may say that the broker is not to be asked (direct.h) */
 	bool no_memfd; /* memory must be in processes or in files */
 	bool pinned; /* the command may not choose its processors */
 	bool bare; /* there are no namespaces: seccomp_bare.c */
-	bool alone; /* no broker refuses set-uid files either: the filter does */
+	bool alone; /* no broker looks at the mode that openat2() has behind a pointer */
 	bool no_unix; /* nobody judges unix sockets: there are none, but pairs */
 	bool no_network; /* with `bare`: no connection leaves but by the broker */
 	bool allow_ptrace; /* GROUP_TRACE: tracing and reading each other, within the sandbox */
@@ -127,8 +129,6 @@ struct seccomp_rules seccomp_builtin_rules(void);
 /* In place of the rules for the same calls, with `bare` and with `no_network`. */
 struct seccomp_rules seccomp_bare_file_rules(void);
 struct seccomp_rules seccomp_bare_network_rules(void);
-/* The same with `alone`. */
-struct seccomp_rules seccomp_alone_rules(void);
 
 /* Why a group is excluded, in words for a user; NULL for the groups that are not. */
 const char *seccomp_group_reason(enum seccomp_group group);

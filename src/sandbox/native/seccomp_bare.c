@@ -127,38 +127,6 @@ static const struct seccomp_rule no_network[] = {
 };
 /* clang-format on */
 
-/*
- * Without a broker, which refuses the same: a file that others could run with the caller's rights.
- * Modes of open files and chmod() are refused by the rules for everybody.
- */
-#define TEMPORARY 020000000 /* O_TMPFILE without O_DIRECTORY */
-#define NO_SPECIAL_IF(name, flags, bit, mode)                                                      \
-	DENY(name, EPERM, INT_HAS_ALL(flags, bit), INT_HAS_ALL(mode, S_ISUID)),                    \
-		DENY(name, EPERM, INT_HAS_ALL(flags, bit), INT_HAS_ALL(mode, S_ISGID))
-#define NO_SPECIAL_OPEN(name, flags, mode)                                                         \
-	NO_SPECIAL_IF(name, flags, O_CREAT, mode), NO_SPECIAL_IF(name, flags, TEMPORARY, mode),    \
-		ALLOW(name)
-#define NO_SPECIAL(name, mode)                                                                     \
-	DENY(name, EPERM, INT_HAS_ALL(mode, S_ISUID)),                                             \
-		DENY(name, EPERM, INT_HAS_ALL(mode, S_ISGID)), ALLOW(name)
-
-/* clang-format off */
-static const struct seccomp_rule alone[] = {
-#define IN GROUP_PATHS
-	NO_SPECIAL_OPEN(open, 1, 2), NO_SPECIAL_OPEN(openat, 2, 3),
-	NO_SPECIAL(creat, 1), NO_SPECIAL(mknod, 1), NO_SPECIAL(mknodat, 2),
-#undef IN
-#define IN GROUP_OPAQUE
-	DENY(openat2, ENOSYS), /* its mode is behind a pointer */
-#undef IN
-};
-/* clang-format on */
-
-struct seccomp_rules seccomp_alone_rules(void)
-{
-	return (struct seccomp_rules){ alone, ARRAY_LEN(alone) };
-}
-
 struct seccomp_rules seccomp_bare_file_rules(void)
 {
 	return (struct seccomp_rules){ files, ARRAY_LEN(files) };

@@ -42,6 +42,10 @@
 	{                                                                                          \
 		.arg = (n), .mask = ~(uint64_t)(bits), .value = 0                                  \
 	}
+#define LONG_IS(n, is)                                                                             \
+	{                                                                                          \
+		.arg = (n), .mask = UINT64_MAX, .value = (is)                                      \
+	}
 
 /* Rows. IN is the group of the rows below it. */
 #define ROW(name, verdict, ...)                                                                    \
@@ -58,6 +62,7 @@
 #define PINNED(name, ...) ROW(name, SECCOMP_PINNED, __VA_ARGS__)
 #define UNIX(name, ...) ROW(name, SECCOMP_UNIX, __VA_ARGS__)
 #define INET(name, ...) ROW(name, SECCOMP_BROKERED, __VA_ARGS__)
+#define DIRECT(name) ROW(name, SECCOMP_DIRECT, LONG_IS(5, DIRECT_MARK))
 #define WATCH(name, ...) ROW(name, SECCOMP_WATCH, __VA_ARGS__)
 #define DENY(name, err, ...) ROW(name, SECCOMP_RET_ERRNO | (err), __VA_ARGS__)
 

@@ -24,6 +24,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
+#include "sandbox/native/direct.h"
 #include "sandbox/native/seccomp_rows.h"
 
 /* What makes an open one that the broker performs; O_TMPFILE without its O_DIRECTORY. */
@@ -47,6 +48,17 @@
 
 /* Types 1 to 3: SOCK_STREAM, SOCK_DGRAM, SOCK_RAW (which the kernel refuses without rights). */
 #define SOCK_TYPES_ABOVE_RAW 0xc
+
+/* A file with these bits would run outside with the rights of its owner or group. */
+#define NO_SETUID(name, n)                                                                         \
+	DENY(name, EPERM, INT_HAS_ALL(n, S_ISUID)), DENY(name, EPERM, INT_HAS_ALL(n, S_ISGID))
+/* The same for a file that is made by opening it; where the kernel makes it, nobody else asks. */
+#define NO_SETUID_IF(name, flags, bit, mode)                                                       \
+	DENY(name, EPERM, INT_HAS_ALL(flags, bit), INT_HAS_ALL(mode, S_ISUID)),                    \
+		DENY(name, EPERM, INT_HAS_ALL(flags, bit), INT_HAS_ALL(mode, S_ISGID))
+#define NO_SETUID_OPEN(name, flags, mode)                                                          \
+	NO_SETUID_IF(name, flags, O_CREAT, mode),                                                  \
+		NO_SETUID_IF(name, flags, O_TMPFILE & ~O_DIRECTORY, mode)
 
 /* clang-format off */
 static const struct seccomp_rule rules[] = {
@@ -102,10 +114,22 @@ static const struct seccomp_rule rules[] = {
 	ALLOW(file_getattr), ALLOW(name_to_handle_at), ALLOW(statmount),
 	ALLOW(listmount),
 	/* The broker's part: what creates or changes a name, and opens that may write. */
-	WATCH(open, INT_HAS_NONE(1, WRITE_INTENT)), NOTIFY(open),
-	WATCH(openat, INT_HAS_NONE(2, WRITE_INTENT)), NOTIFY(openat),
+	WATCH(open, INT_HAS_NONE(1, WRITE_INTENT)),
+#undef IN
+#define IN GROUP_HARDENING
+	NO_SETUID_OPEN(open, 1, 2),
+#undef IN
+#define IN GROUP_PATHS
+	NOTIFY(open),
+	WATCH(openat, INT_HAS_NONE(2, WRITE_INTENT)),
+#undef IN
+#define IN GROUP_HARDENING
+	NO_SETUID_OPEN(openat, 2, 3),
+#undef IN
+#define IN GROUP_PATHS
+	DIRECT(openat), NOTIFY(openat),
 	ROW(openat2, SECCOMP_OPENAT2), /* its flags are behind a pointer */
-	NOTIFY(creat), NOTIFY(mkdir), NOTIFY(mkdirat),
+	NOTIFY(mkdir), DIRECT(mkdirat), NOTIFY(mkdirat),
 	NOTIFY(symlink), NOTIFY(symlinkat), NOTIFY(link), NOTIFY(linkat), NOTIFY(rename),
 	NOTIFY(renameat), NOTIFY(renameat2), NOTIFY(truncate),
 	/* Performed too: by a descriptor they reach files outside. */
@@ -118,9 +142,12 @@ static const struct seccomp_rule rules[] = {
 	NOTIFY(umask), NOTIFY(chroot),
 #undef IN
 
-/* A file with these bits would run outside with the rights of its owner or group. */
-#define NO_SETUID(name, n)                                                                         \
-	DENY(name, EPERM, INT_HAS_ALL(n, S_ISUID)), DENY(name, EPERM, INT_HAS_ALL(n, S_ISGID))
+#define IN GROUP_HARDENING
+	NO_SETUID(creat, 1),
+#undef IN
+#define IN GROUP_PATHS
+	NOTIFY(creat),
+#undef IN
 #define IN GROUP_HARDENING
 	NO_SETUID(chmod, 1),
 #undef IN
