@@ -3,12 +3,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/sys.h"
 
 void buf_drop(struct buf *b, size_t n)
 {
@@ -262,6 +264,25 @@ static int pump_kept(struct conn *c, unsigned s)
 	return r;
 }
 
+/*
+ * Where the ends compute and there are not enough processors for all three, more comes at a time if
+ * they go first: a tenth more in all. Who has to share them with others too would wait
+ * for those each time, and does not.
+ */
+static void let_others(struct relay *rl)
+{
+	uint64_t start;
+
+	if (rl->stay > 0) {
+		rl->stay--;
+		return;
+	}
+	start = sys_now_ns();
+	(void)sched_yield();
+	if (sys_now_ns() - start > RELAY_YIELD_NS)
+		rl->stay = RELAY_STAY;
+}
+
 /* One read and write; bytes moved, 0 = wait, or -errno. */
 static ssize_t pump_copy(struct relay *rl, struct conn *c, unsigned s)
 {
@@ -281,6 +302,8 @@ static ssize_t pump_copy(struct relay *rl, struct conn *c, unsigned s)
 		c->flow[s].sealed = is_sealed(rl->buffer, (size_t)take);
 	account(c, s, (size_t)take);
 	r = deliver(&c->side[!s], rl->buffer, (size_t)take);
+	if (c->flow[s].sealed && c->flow[s].run >= RELAY_BULK)
+		let_others(rl);
 	return r < 0 ? r : n;
 }
 

@@ -23,6 +23,8 @@
 #define RELAY_PIPES_MAX 64 /* at work */
 #define RELAY_PIPES_KEPT 8 /* idle */
 #define RELAY_KEPT_MAX ((size_t)64 << 20) /* bytes kept by all connections in one direction */
+#define RELAY_YIELD_NS 2000000u /* longer: somebody else computes here as well */
+#define RELAY_STAY 256 /* pieces, then */
 #define RELAY_TURN ((size_t)4 << 20) /* bytes of one flow in one turn of the loop */
 
 struct relay_pipe {
@@ -33,6 +35,7 @@ struct relay_pipe {
 
 struct relay {
 	char *buffer; /* RELAY_BUFFER bytes */
+	uint32_t stay; /* pieces of TLS until the processor is left to others again */
 	size_t chunk; /* as many of them are read at once: what a connection may have to keep */
 	struct relay_pipe *idle;
 	unsigned n_pipes, n_idle;
