@@ -9,29 +9,36 @@
 #include "policy/match_path.h"
 #include "sandbox/plan_points.h"
 
-/* Who has no Landlock that knows truncation is deceived by paths: there the broker must see them. */
-static bool may_be_direct(struct compiler *c)
+/*
+ * The library where it lies, or NULL. Who has no Landlock that knows truncation is deceived by paths:
+ * there the broker must see them.
+ */
+static const char *find_library(struct compiler *c, struct view_entry *ret)
 {
 	const struct policy *p = c->p;
-	const char *library = c->facts->direct_library;
 	struct decision d;
 
-	if ((!p->fs.bulk.n && p->fs.protect != PROTECT_ANCHORS) || !library || !c->guarding ||
-	    c->plan->backend != BACKEND_NATIVE || c->plan->cut_unguarded ||
-	    c->view->kind(c->view, library) != FILE_REGULAR)
-		return false;
-	policy_decide_path(p, ACCESS_READ, library, &d);
-	return d.verdict == VERDICT_ALLOW || !d.rule;
+	if ((!p->fs.bulk.n && p->fs.protect != PROTECT_ANCHORS) || !c->facts->direct_library ||
+	    !c->guarding || c->plan->backend != BACKEND_NATIVE || c->plan->cut_unguarded)
+		return NULL;
+	c->view->look(c->view, c->a, c->facts->direct_library, ret);
+	/* loaders take these for the end of its name */
+	if (ret->kind != FILE_REGULAR || ret->real[strcspn(ret->real, " :")])
+		return NULL;
+	policy_decide_path(p, ACCESS_READ, ret->real, &d);
+	return d.verdict == VERDICT_ALLOW || !d.rule ? ret->real : NULL;
 }
 
 void plan_show_direct(struct compiler *c)
 {
+	struct view_entry at;
+	const char *library = find_library(c, &at);
 	struct point *pt;
 
-	if (!may_be_direct(c))
+	if (!library)
 		return;
-	pt = plan_add_point(c, c->facts->direct_library);
-	c->view->look(c->view, c->a, pt->path, &pt->at);
+	pt = plan_add_point(c, library);
+	pt->at = at;
 	/* the sandbox's own, though no rule names it, and not the command's to change */
 	pt->shown = pt->socket = pt->guarded = true;
 	pt->why = "files are made in bulk directories by it";
@@ -50,10 +57,11 @@ static const char *variable(const struct compiler *c, const char *name)
 
 void plan_make_direct(struct compiler *c)
 {
-	const char *library = c->facts->direct_library;
 	const char *given = variable(c, "LD_PRELOAD");
+	struct view_entry at;
+	const char *library = c->plan->n_bulk > 0 ? find_library(c, &at) : NULL;
 
-	c->plan->direct = c->plan->n_bulk > 0 && may_be_direct(c);
+	c->plan->direct = library != NULL;
 	if (!c->plan->direct)
 		return;
 	plan_set_variable(c, "LD_PRELOAD",

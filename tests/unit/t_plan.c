@@ -8,7 +8,7 @@
  * A .tree file has a line per object: `dir PATH`, `file PATH`, `socket PATH`,
  * `closed PATH` (a directory the caller cannot enter), `link PATH -> TARGET`; parents
  * are made. `file PATH -> OTHER` is OTHER seen through a second mount of the file system, and
- * `text PATH CONTENT` is a file with something in it. `mount ROOT -> POINT` says which mounts there are. `cwd PATH`, `home PATH`, `uid N`, `landlock ABI` and `signals interrupt` are facts
+ * `text PATH CONTENT` is a file with something in it. `mount ROOT -> POINT` says which mounts there are. `cwd PATH`, `home PATH`, `library PATH` (ambit-direct.so), `uid N`, `landlock ABI` and `signals interrupt` are facts
  * of the caller.
  * \n is a newline.
  */
@@ -53,7 +53,7 @@ struct tree {
 	struct arena *a;
 	struct entry *v;
 	size_t n;
-	const char *cwd, *home;
+	const char *cwd, *home, *library;
 	uint32_t uid;
 	int landlock_abi;
 	bool old_signals;
@@ -264,6 +264,8 @@ static bool tree_fact(struct tree *t, const char *kind, const char *text)
 		t->cwd = text;
 	else if (strcmp(kind, "home") == 0)
 		t->home = text;
+	else if (strcmp(kind, "library") == 0)
+		t->library = text;
 	else if (strcmp(kind, "uid") == 0)
 		t->uid = (uint32_t)strtoul(text, NULL, 10);
 	else if (strcmp(kind, "signals") == 0)
@@ -528,7 +530,11 @@ static void check_promises(struct arena *a, const struct plan *plan, const struc
 	for (size_t i = 0; i < t->n; i++) {
 		if (t->v[i].kind == FILE_LINK)
 			continue; /* judged by what it points to */
-		check_file(plan, p, &t->v[i]);
+		if (plan->direct && t->library && strcmp(t->v[i].path, t->library) == 0)
+			assert_int_equal(look_of(plan, t->library),
+					 LOOK_RO); /* the sandbox's own */
+		else
+			check_file(plan, p, &t->v[i]);
 		check_landlock(plan, &t->v[i]);
 	}
 	for (size_t i = 0; i < p->fs.rules.n; i++)
@@ -605,6 +611,7 @@ static void compile_case(struct arena *a, const char *name, struct compiled *ret
 	facts.no_listener = t->no_broker ? "another sandbox watches the calls" : NULL;
 	facts.private_tmp = "/tmp/ambit-0123456789abcdef";
 	facts.enter = "/usr/libexec/ambit/ambit-enter";
+	facts.direct_library = t->library ? t->library : "/usr/libexec/ambit/ambit-direct.so";
 	in.cwd = t->cwd;
 	in.home = t->home;
 	in.only_text = read_text(a, arena_printf(a, CASES "%s" SETTINGS, name));
