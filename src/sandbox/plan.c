@@ -283,7 +283,6 @@ static void add_bulk(struct compiler *c, const char *path)
 {
 	*ARENA_PUSH(c->a, c->plan->bulk, c->plan->n_bulk) = path;
 	*ARENA_PUSH(c->a, c->plan->writable, c->plan->n_writable) = path;
-	c->plan->host_direct = true;
 }
 
 /* Directories below `dir` that heavy writers fill: granted directly, not guarded. */
@@ -369,12 +368,10 @@ static void list_shared(struct compiler *c, const struct mount_step *m)
 {
 	struct plan *plan = c->plan;
 
-	if (c->guarding && m->directory && holds_socket(c, m->path)) {
+	if (c->guarding && m->directory && holds_socket(c, m->path))
 		*ARENA_PUSH(c->a, plan->relayed, plan->n_relayed) = m->path;
-		return;
-	}
-	plan->host_direct |= m->directory;
-	list_direct(c, m->path);
+	else
+		list_direct(c, m->path);
 }
 
 static void list_writable(struct compiler *c)
@@ -388,10 +385,8 @@ static void list_writable(struct compiler *c)
 		    !plan->mounts[i].direct)
 			list_guarded(c, plan->mounts[i].path);
 	}
-	if (plan->root_writable && !c->guarding) {
-		plan->host_direct = true;
+	if (plan->root_writable && !c->guarding)
 		list_direct(c, "/");
-	}
 	for (size_t i = 0; i < plan->n_mounts; i++) {
 		const struct mount_step *m = &plan->mounts[i];
 

@@ -161,11 +161,6 @@ struct plan {
 	/* Parts of guarded directories that are granted directly (node_modules, ...). */
 	const char **bulk;
 	size_t n_bulk;
-	/*
-	 * Some directory of the host's is granted directly: the kernel makes files there as it is told,
-	 * so openat2(2), whose mode can become one of a set-uid file after a look, does not exist.
-	 */
-	bool host_direct;
 	/* Programs make files there without asking the broker, by way of ambit-direct.so. */
 	bool direct;
 

@@ -11,7 +11,7 @@
 
 /*
  * The library where it lies, or NULL. Who has no Landlock that knows truncation is deceived by paths:
- * there the broker must see them.
+ * there the broker must see them; and it tells every denial to who watches (--report-reads).
  */
 static const char *find_library(struct compiler *c, struct view_entry *ret)
 {
@@ -19,11 +19,12 @@ static const char *find_library(struct compiler *c, struct view_entry *ret)
 	struct decision d;
 
 	if ((!p->fs.bulk.n && p->fs.protect != PROTECT_ANCHORS) || !c->facts->direct_library ||
-	    !c->guarding || c->plan->backend != BACKEND_NATIVE || c->plan->cut_unguarded)
+	    !c->guarding || c->plan->backend != BACKEND_NATIVE || c->plan->cut_unguarded ||
+	    c->facts->watch)
 		return NULL;
 	c->view->look(c->view, c->a, c->facts->direct_library, ret);
-	/* loaders take these for the end of its name */
-	if (ret->kind != FILE_REGULAR || ret->real[strcspn(ret->real, " :")])
+	/* loaders take a name with these apart */
+	if (ret->kind != FILE_REGULAR || ret->unreadable || ret->real[strcspn(ret->real, " :$")])
 		return NULL;
 	policy_decide_path(p, ACCESS_READ, ret->real, &d);
 	return d.verdict == VERDICT_ALLOW || !d.rule ? ret->real : NULL;
@@ -66,7 +67,4 @@ void plan_make_direct(struct compiler *c)
 		return;
 	plan_set_variable(c, "LD_PRELOAD",
 			  given && *given ? arena_printf(c->a, "%s:%s", given, library) : library);
-	/* or programs made with -fsanitize=address refuse to start, since another library comes first */
-	if (!variable(c, "ASAN_OPTIONS"))
-		plan_set_variable(c, "ASAN_OPTIONS", "verify_asan_link_order=0");
 }

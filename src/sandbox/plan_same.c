@@ -66,7 +66,7 @@ static bool same_mounts(const struct plan *a, const struct plan *b)
 	       same_list(a->guarded, a->n_guarded, b->guarded, b->n_guarded) &&
 	       same_list(a->relayed, a->n_relayed, b->relayed, b->n_relayed) &&
 	       same_list(a->bulk, a->n_bulk, b->bulk, b->n_bulk) && a->direct == b->direct &&
-	       a->host_direct == b->host_direct && same_held(a, b);
+	       same_held(a, b);
 }
 
 static bool same_network(const struct plan *a, const struct plan *b)

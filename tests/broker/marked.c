@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Calls with the mark of ambit-direct.so, made by hand: marked WAY PATH
- * file, cut, dir; setuid (by open), setuid-unnamed (O_TMPFILE, then linkat), setuid2 (openat2, unmarked)
+ * file, cut, dir; setuid (by open), setuid-unnamed (O_TMPFILE, then linkat)
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -36,7 +35,6 @@ static long unnamed(char *path)
 
 int main(int argc, char **argv)
 {
-	struct open_how how = { .flags = O_WRONLY | O_CREAT, .mode = 06755 };
 	const char *way = argc > 2 ? argv[1] : "";
 	char *path = argv[2];
 	long r = -1;
@@ -53,8 +51,6 @@ int main(int argc, char **argv)
 		r = open_marked(path, O_WRONLY | O_CREAT, 06755);
 	else if (strcmp(way, "setuid-unnamed") == 0)
 		r = unnamed(path);
-	else if (strcmp(way, "setuid2") == 0)
-		r = syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
 	puts(r < 0 ? strerror(errno) : "done");
 	return 0;
 }

@@ -48,7 +48,6 @@ static const struct field fields[] = {
 	FLAG(plan.all_unix),
 	FLAG(plan.no_listen),
 	FLAG(plan.cut_unguarded),
-	FLAG(plan.host_direct),
 	FLAG(plan.wait_killable),
 	FLAG(plan.broker),
 	FLAG(plan.outer_proc),

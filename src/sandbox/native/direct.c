@@ -14,6 +14,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <sys/stat.h>
@@ -21,6 +22,7 @@
 
 #include "sandbox/native/direct.h"
 
+const char *__asan_default_options(void);
 /* Those of _FORTIFY_SOURCE; the variants for large files are declared by the C library. */
 int __open_2(const char *path, int flags);
 int __open64_2(const char *path, int flags);
@@ -29,6 +31,7 @@ int __openat64_2(int dir, const char *path, int flags);
 
 /* glibc's own open(), which a thread can be cancelled in; others have no second name for it. */
 __attribute__((weak)) int __open64(const char *path, int flags, ...);
+__attribute__((weak)) int pthread_setcanceltype(int type, int *old);
 
 static long call(long number, long a, long b, long c, long d, unsigned long mark)
 {
@@ -60,33 +63,45 @@ static long call(long number, long a, long b, long c, long d, unsigned long mark
 #endif
 }
 
-/* First with the mark, then, whatever was wrong with that, without it: the answer is that of any run. */
-static int make(long number, int dir, const char *path, long c, long d)
+static int answer(long r)
 {
-	long r = call(number, dir, (long)path, c, d, DIRECT_MARK);
-
-	if (r < 0)
-		r = call(number, dir, (long)path, c, d, 0);
 	if (r >= 0)
 		return (int)r;
 	errno = (int)-r;
 	return -1;
 }
 
-/* Only calls that may make a file: all others of the kind do not wait for a pipe to be read here. */
-static int open_at(int dir, const char *path, int flags, mode_t mode)
+/* A thread may be cancelled while it waits for the other end of a pipe, as in the C library's own. */
+static long open_once(int dir, const char *path, int flags, mode_t mode, unsigned long mark)
 {
+	int old = PTHREAD_CANCEL_DEFERRED;
 	long r;
 
+	if (pthread_setcanceltype)
+		(void)pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &old);
+	r = call(SYS_openat, dir, (long)path, flags, (long)mode, mark);
+	if (pthread_setcanceltype)
+		(void)pthread_setcanceltype(old, &old);
+	return r;
+}
+
+/* What the kernel refuses with the mark is asked for again: then the answer is that of any run. */
+static bool is_refused(long r)
+{
+	return r < 0 && r != -EINTR;
+}
+
+static int open_at(int dir, const char *path, int flags, mode_t mode)
+{
+	long r = -EACCES;
+
 	if (flags & O_CREAT)
-		return make(SYS_openat, dir, path, flags, (long)mode);
-	if (dir == AT_FDCWD && __open64)
+		r = open_once(dir, path, flags, mode, DIRECT_MARK);
+	else if (dir == AT_FDCWD && __open64)
 		return __open64(path, flags, mode);
-	r = call(SYS_openat, dir, (long)path, flags, (long)mode, 0);
-	if (r >= 0)
-		return (int)r;
-	errno = (int)-r;
-	return -1;
+	if (is_refused(r))
+		r = open_once(dir, path, flags, mode, 0);
+	return answer(r);
 }
 
 /* The mode is there only with these. */
@@ -147,22 +162,27 @@ int __openat64_2(int dir, const char *path, int flags)
 	return open_at(dir, path, flags, 0);
 }
 
-int creat(const char *path, mode_t mode)
-{
-	return open_at(AT_FDCWD, path, O_CREAT | O_WRONLY | O_TRUNC, mode);
-}
-
-int creat64(const char *path, mode_t mode)
-{
-	return open_at(AT_FDCWD, path, O_CREAT | O_WRONLY | O_TRUNC, mode);
-}
-
 int mkdir(const char *path, mode_t mode)
 {
-	return make(SYS_mkdirat, AT_FDCWD, path, (long)mode, 0);
+	/* the very call that the C library makes: a filter of the program's own may know no other */
+#ifdef SYS_mkdir
+	long r = call(SYS_mkdir, (long)path, (long)mode, 0, 0, DIRECT_MARK);
+
+	return answer(is_refused(r) ? call(SYS_mkdir, (long)path, (long)mode, 0, 0, 0) : r);
+#else
+	return mkdirat(AT_FDCWD, path, mode);
+#endif
 }
 
 int mkdirat(int dir, const char *path, mode_t mode)
 {
-	return make(SYS_mkdirat, dir, path, (long)mode, 0);
+	long r = call(SYS_mkdirat, dir, (long)path, (long)mode, 0, DIRECT_MARK);
+
+	return answer(is_refused(r) ? call(SYS_mkdirat, dir, (long)path, (long)mode, 0, 0) : r);
+}
+
+/* Asked by libasan before it reads ASAN_OPTIONS: it need not be the first library. */
+const char *__asan_default_options(void)
+{
+	return "verify_asan_link_order=0";
 }

@@ -125,7 +125,7 @@ static int load_filter(const struct plan *plan, const struct sandbox_command *cm
 	options.notify = notify;
 	options.watch = plan->watch;
 	options.all_unix = plan->all_unix;
-	options.no_openat2 = plan->cut_unguarded || plan->host_direct;
+	options.no_openat2 = plan->cut_unguarded;
 	options.direct = plan->direct;
 	options.no_listen = plan->no_listen;
 	options.no_memfd = cmd->limits && cmd->limits->no_memfd;

@@ -175,6 +175,8 @@ static uint32_t chosen_action(const struct seccomp_options *o, enum seccomp_choi
 		return o->notify ? SECCOMP_RET_ALLOW : SECCOMP_RET_ERRNO | EAFNOSUPPORT;
 	case SECCOMP_DIRECT:
 		return o->notify && !o->direct ? SECCOMP_RET_USER_NOTIF : SECCOMP_RET_ALLOW;
+	case SECCOMP_SPECIAL:
+		return o->notify ? SECCOMP_RET_USER_NOTIF : SECCOMP_RET_ERRNO | EPERM;
 	case SECCOMP_CHOICE_END_:
 		break;
 	}

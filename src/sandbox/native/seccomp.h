@@ -84,6 +84,7 @@ enum seccomp_choice {
 	SECCOMP_UNIX, /* EAFNOSUPPORT with `no_unix`, else ALLOW */
 	SECCOMP_BROKERED, /* ALLOW where there is a broker, else EAFNOSUPPORT */
 	SECCOMP_DIRECT, /* ALLOW with `direct`, else SECCOMP_RET_USER_NOTIF (ALLOW without a broker) */
+	SECCOMP_SPECIAL, /* SECCOMP_RET_USER_NOTIF where there is a broker, else EPERM */
 	SECCOMP_CHOICE_END_
 };
 
@@ -109,7 +110,7 @@ struct seccomp_options {
 	bool watch; /* it also wants to see opens for reading and execs (--report-reads) */
 	bool all_unix; /* the broker lets every unix socket be connected to: datagrams too */
 	bool no_listen; /* it wants to see listen(), to refuse it for the internet families */
-	bool no_openat2; /* its flags and mode can change after the broker looked at them */
+	bool no_openat2; /* its flags can change after the broker looked at them */
 	bool direct; /* what makes files may say that the broker is not to be asked (direct.h) */
 	bool no_memfd; /* memory must be in processes or in files */
 	bool pinned; /* the command may not choose its processors */

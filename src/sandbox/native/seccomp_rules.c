@@ -52,13 +52,14 @@
 /* A file with these bits would run outside with the rights of its owner or group. */
 #define NO_SETUID(name, n)                                                                         \
 	DENY(name, EPERM, INT_HAS_ALL(n, S_ISUID)), DENY(name, EPERM, INT_HAS_ALL(n, S_ISGID))
-/* The same for a file that is made by opening it; where the kernel makes it, nobody else asks. */
-#define NO_SETUID_IF(name, flags, bit, mode)                                                       \
-	DENY(name, EPERM, INT_HAS_ALL(flags, bit), INT_HAS_ALL(mode, S_ISUID)),                    \
-		DENY(name, EPERM, INT_HAS_ALL(flags, bit), INT_HAS_ALL(mode, S_ISGID))
-#define NO_SETUID_OPEN(name, flags, mode)                                                          \
-	NO_SETUID_IF(name, flags, O_CREAT, mode),                                                  \
-		NO_SETUID_IF(name, flags, O_TMPFILE & ~O_DIRECTORY, mode)
+/* The same for a file that is made by opening it: the broker makes it without them, or refuses. */
+#define SPECIAL(name, ...) ROW(name, SECCOMP_SPECIAL, __VA_ARGS__)
+#define SPECIAL_IF(name, flags, bit, mode)                                                         \
+	SPECIAL(name, INT_HAS_ALL(flags, bit), INT_HAS_ALL(mode, S_ISUID)),                        \
+		SPECIAL(name, INT_HAS_ALL(flags, bit), INT_HAS_ALL(mode, S_ISGID))
+#define SPECIAL_OPEN(name, flags, mode)                                                            \
+	SPECIAL_IF(name, flags, O_CREAT, mode),                                                    \
+		SPECIAL_IF(name, flags, O_TMPFILE & ~O_DIRECTORY, mode)
 
 /* clang-format off */
 static const struct seccomp_rule rules[] = {
@@ -114,22 +115,12 @@ static const struct seccomp_rule rules[] = {
 	ALLOW(file_getattr), ALLOW(name_to_handle_at), ALLOW(statmount),
 	ALLOW(listmount),
 	/* The broker's part: what creates or changes a name, and opens that may write. */
-	WATCH(open, INT_HAS_NONE(1, WRITE_INTENT)),
-#undef IN
-#define IN GROUP_HARDENING
-	NO_SETUID_OPEN(open, 1, 2),
-#undef IN
-#define IN GROUP_PATHS
-	NOTIFY(open),
-	WATCH(openat, INT_HAS_NONE(2, WRITE_INTENT)),
-#undef IN
-#define IN GROUP_HARDENING
-	NO_SETUID_OPEN(openat, 2, 3),
-#undef IN
-#define IN GROUP_PATHS
+	WATCH(open, INT_HAS_NONE(1, WRITE_INTENT)), SPECIAL_OPEN(open, 1, 2), NOTIFY(open),
+	WATCH(openat, INT_HAS_NONE(2, WRITE_INTENT)), SPECIAL_OPEN(openat, 2, 3),
 	DIRECT(openat), NOTIFY(openat),
 	ROW(openat2, SECCOMP_OPENAT2), /* its flags are behind a pointer */
-	NOTIFY(mkdir), DIRECT(mkdirat), NOTIFY(mkdirat),
+	SPECIAL(creat, INT_HAS_ALL(1, S_ISUID)), SPECIAL(creat, INT_HAS_ALL(1, S_ISGID)), NOTIFY(creat),
+	DIRECT(mkdir), NOTIFY(mkdir), DIRECT(mkdirat), NOTIFY(mkdirat),
 	NOTIFY(symlink), NOTIFY(symlinkat), NOTIFY(link), NOTIFY(linkat), NOTIFY(rename),
 	NOTIFY(renameat), NOTIFY(renameat2), NOTIFY(truncate),
 	/* Performed too: by a descriptor they reach files outside. */
@@ -142,12 +133,6 @@ static const struct seccomp_rule rules[] = {
 	NOTIFY(umask), NOTIFY(chroot),
 #undef IN
 
-#define IN GROUP_HARDENING
-	NO_SETUID(creat, 1),
-#undef IN
-#define IN GROUP_PATHS
-	NOTIFY(creat),
-#undef IN
 #define IN GROUP_HARDENING
 	NO_SETUID(chmod, 1),
 #undef IN

@@ -406,14 +406,44 @@ static bool may_cut(const struct call *c)
 	       (flags & O_ACCMODE) != O_RDWR;
 }
 
+/*
+ * Would the kernel make a set-uid or set-gid file? What we make has neither; where we make nothing,
+ * nobody does. (The mode of openat2() could change after a look: in directories that are not guarded
+ * it makes what it is told. The bits go with the first byte that gets into the file.)
+ */
+static bool makes_special(const struct call *c)
+{
+	uint64_t flags, mode;
+
+	switch (c->n->data.nr) {
+#ifdef SYS_open
+	case SYS_open:
+		flags = c->args[1];
+		mode = c->args[2];
+		break;
+	case SYS_creat:
+		flags = O_CREAT;
+		mode = c->args[1];
+		break;
+#endif
+	case SYS_openat:
+		flags = c->args[2];
+		mode = c->args[3];
+		break;
+	default:
+		return false;
+	}
+	return (flags & (O_CREAT | (O_TMPFILE & ~O_DIRECTORY))) && (mode & (S_ISUID | S_ISGID));
+}
+
 int broker_answer(struct call *c)
 {
-	bool judges = !is_only_watched(c) && !call_only_reads(c);
+	bool judges = !is_only_watched(c) && !call_only_reads(c), special = makes_special(c);
 	int r = broker_change(c);
 
 	if (r != ANSWER_OTHER)
 		return r;
-	if (call_is_direct(c))
+	if (!special && call_is_direct(c))
 		return ANSWER_CONTINUE;
 	if (judges)
 		lock_broker(c->b, LOCK_SH);
@@ -422,6 +452,8 @@ int broker_answer(struct call *c)
 		r = answer(c);
 	if (r == ANSWER_CONTINUE && c->b->plan->cut_unguarded && may_cut(c))
 		r = -EACCES;
+	if (r == ANSWER_CONTINUE && special)
+		r = -EPERM;
 	if (judges)
 		lock_broker(c->b, LOCK_UN);
 	call_send_deferred(c);

@@ -21,6 +21,8 @@
 #include "supervise/broker/gitfiles.h"
 
 #define SLOW_RETRY_US 5000
+#define STATUS_MAX (1u << 16)
+#define ERESTARTSYS 512 /* the kernel's own: programs never see it */
 
 /* What openat2() knows; it refuses the rest, which open() ignores. */
 #define OPEN_FLAGS                                                                                 \
@@ -94,6 +96,34 @@ struct slow_open {
 	int file, flags;
 };
 
+static uint64_t signals_of(const char *status, const char *field)
+{
+	const char *line = strstr(status, field);
+
+	return line ? strtoull(line + strlen(field), NULL, 16) : 0;
+}
+
+/*
+ * Has the caller a signal to handle? While it waits for us the kernel only lets it be killed, and not
+ * even that once another signal is waiting. 0, or what such a call is answered with: as the kernel does
+ * it, so that it may be made again behind the handler; where another thread could take the
+ * signal meanwhile, nobody would make it again.
+ */
+static int interruption(const struct call *c)
+{
+	_cleanup_free_ char *status = NULL;
+	char path[32];
+	uint64_t waiting;
+
+	(void)snprintf(path, sizeof(path), "%d/status", c->tid);
+	if (fd_read_file(c->b->proc, path, STATUS_MAX, &status, NULL) < 0)
+		return 0;
+	waiting = signals_of(status, "\nSigPnd:") | signals_of(status, "\nShdPnd:");
+	if (!(waiting & ~signals_of(status, "\nSigBlk:")))
+		return 0;
+	return strstr(status, "\nThreads:\t1\n") ? -ERESTARTSYS : -EINTR;
+}
+
 static void *slow_open_main(void *arg)
 {
 	struct slow_open *s = arg;
@@ -104,6 +134,9 @@ static void *slow_open_main(void *arg)
 	while ((fd == -ENXIO || fd == -EAGAIN) && call_is_valid(&c)) {
 		(void)usleep(SLOW_RETRY_US);
 		fd = open_again(s->b, s->file, s->flags);
+		r = fd == -ENXIO || fd == -EAGAIN ? interruption(&c) : 0;
+		if (r < 0)
+			fd = r;
 	}
 	r = fd;
 	if (fd >= 0) {
