@@ -82,7 +82,9 @@ bool explain_guarded(const struct question *q, const struct plan *plan, struct a
 	guard_ask(guard_new(a, q->policy, plan), &ask, &said);
 	if (said.allowed)
 		return false;
-	name = said.git_config ? protected_find(q->policy, ".git/config") : said.git_name;
+	name = said.git_config ? protected_find(q->policy, ".git/config")
+	       : said.git_name ? said.git_name
+			       : said.protected;
 	ret->rule = ret->entry = ret->hint = NULL;
 	ret->source = "default";
 	ret->reason = said.reason;

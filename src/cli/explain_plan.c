@@ -138,6 +138,12 @@ static const char *not_of_the_host(const struct mount_step *m, enum access acces
 	return NULL;
 }
 
+/* Then the broker may know best why it is not written: it is asked before the mounts. */
+static bool is_the_hosts(const struct mount_step *m)
+{
+	return !m || m->kind == MOUNT_RW || m->kind == MOUNT_RO;
+}
+
 /* What gives the host's in place of the sandbox's own. */
 static const char *hint_of_private(const struct question *q, const struct mount_step *m)
 {
@@ -173,13 +179,13 @@ static bool explain_others(const struct question *q, const struct plan *plan,
 	} else if (held) {
 		explain_protected(q, held->name, ret);
 		ret->reason = plan_held_reason(held);
+	} else if (access == ACCESS_WRITE && is_the_hosts(m) && explain_guarded(q, plan, ret)) {
+		return true;
 	} else if (m && not_of_the_host(m, access)) {
 		ret->rule = ret->entry = NULL;
 		ret->source = "default";
 		ret->reason = not_of_the_host(m, access);
 		ret->hint = m->kind == MOUNT_PRIVATE ? hint_of_private(q, m) : NULL;
-	} else if (access == ACCESS_WRITE && explain_guarded(q, plan, ret)) {
-		return true;
 	} else {
 		if (m && m->kind == MOUNT_PRIVATE)
 			ret->reason = reason_of_private(q, m);

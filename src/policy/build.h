@@ -189,13 +189,5 @@ void decide_by_rules(const struct policy *p, size_t n_rules, enum access access,
 		     struct ruling *ret);
 /* The locked deny that nothing opens here, also below a private directory; NULL: there is none. */
 const struct path_rule *decide_locked(const struct policy *p, enum access access, const char *path);
-/*
- * The protected name that covers `path`, given that writing is allowed by a rule on its first
- * root_depth components, or NULL. A name may begin above them (rule ~/.claude, name
- * .claude/settings.json) but must end below: an allowWrite rule that names the very thing is
- * taken at its word, unless the name is locked.
- */
-const struct protected_name *protect_match(const struct policy *p, unsigned root_depth,
-					   const char *path);
 /* environment.c: an acceptable name for environment.set */
 bool environment_name_ok(const char *name);

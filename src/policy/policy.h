@@ -71,6 +71,7 @@ struct policy_filesystem {
 	struct protected_name *protected;
 	size_t n_protected;
 	struct name_index *protected_index; /* match_name.h: over all of them, by their numbers */
+	bool keep_named; /* a rule that names a protected place does not lift it (srt) */
 	enum protect_mode protect;
 	struct text_rules bulk;
 	enum tmp_mode tmp;
@@ -221,6 +222,24 @@ const struct protected_name *protected_find(const struct policy *p, const char *
  */
 const struct protected_name *protected_lifter(const struct policy *p,
 					      const struct protected_name *name);
+
+/*
+ * The protected name that covers `path`, given that writing is allowed by a rule on its first
+ * root_depth components, or NULL. A name may begin above them (rule ~/.claude, name
+ * .claude/settings.json) but must end below: an allowWrite rule that names the very thing is
+ * taken at its word, unless the name is locked.
+ */
+const struct protected_name *protect_match(const struct policy *p, unsigned root_depth,
+					   const char *path);
+/*
+ * The same word inside a directory that is writable anyway, on its first root_depth components: does
+ * an allowWrite rule name this very path, which is protected there? The name is lifted then at this
+ * place, and nowhere else. Not by patterns and profiles, which speak of no place in particular, and
+ * nowhere in .git.
+ */
+bool protected_is_named(const struct policy *p, unsigned root_depth, const char *path);
+/* Is it such a rule: somebody's own word for one path? */
+bool protected_may_name(const struct path_rule *rule);
 
 /* Why git's configuration cannot be written, whoever says so. */
 #define GIT_CONFIG_REASON                                                                          \

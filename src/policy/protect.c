@@ -243,6 +243,27 @@ const struct protected_name *protect_match(const struct policy *p, unsigned root
 	return best;
 }
 
+bool protected_may_name(const struct path_rule *rule)
+{
+	return rule->access == ACCESS_WRITE && rule->verdict == VERDICT_ALLOW && !rule->glob &&
+	       !rule->origin.untrusted && rule->origin.layer >= LAYER_MANAGED;
+}
+
+bool protected_is_named(const struct policy *p, unsigned root_depth, const char *path)
+{
+	if (p->fs.keep_named || !protect_match(p, root_depth, path) ||
+	    name_pattern_covers(".git", path, 0) >= 0)
+		return false;
+	if (protect_match(p, path_depth(path), path))
+		return false; /* locked */
+	for (size_t i = 0; i < p->fs.rules.n; i++) {
+		if (protected_may_name(&p->fs.rules.v[i]) &&
+		    strcmp(p->fs.rules.v[i].real, path) == 0)
+			return true;
+	}
+	return false;
+}
+
 /* Relative, of whole components, and not "*" alone, which would protect everything. */
 static int check_name(const char *name, struct error *e)
 {

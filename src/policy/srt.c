@@ -47,6 +47,7 @@ void srt_add_defaults(struct builder *b)
 	struct policy *p = b->p;
 
 	p->fs.tmp = TMP_HOST;
+	p->fs.keep_named = true; /* there, allowWrite opens no such name */
 	p->env.inherit = ENV_ALL;
 	p->network.mode = NETWORK_ALLOWLIST;
 	p->network.allow_private_addresses = true;

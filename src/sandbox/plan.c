@@ -178,6 +178,17 @@ static enum region_kind region_after(enum mount_kind kind)
 	return kind == MOUNT_RO || kind == MOUNT_PROC ? REGION_RO : REGION_GONE;
 }
 
+/*
+ * A protected name that a rule lifts at this place: a mount of its own makes it the top of what the
+ * broker guards there, and keeps it and the directories above from being moved to where nobody
+ * lifted the name.
+ */
+static bool is_lifted(const struct compiler *c, const struct point *pt, const struct region *region)
+{
+	return c->guarding && pt->rule && region->kind == REGION_RW &&
+	       protected_is_named(c->p, path_depth(region->path), pt->path);
+}
+
 static int place_point(struct compiler *c, const struct point *pt)
 {
 	const struct region *region = region_of(c, pt->path);
@@ -192,7 +203,7 @@ static int place_point(struct compiler *c, const struct point *pt)
 			return 0;
 	} else {
 		want = wanted(c, pt, region);
-		if (want == region->kind)
+		if (want == region->kind && !is_lifted(c, pt, region))
 			return 0;
 		if (pt->at.kind == FILE_ABSENT) {
 			/* only denyWrite comes here: the command could create it */

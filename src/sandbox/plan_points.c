@@ -194,7 +194,15 @@ static int refuse_link(struct compiler *c, const char *what, const char *real, c
 			 what, real, around, real);
 }
 
-/* The writable directory that dir lies in and that does not hold `real`, or NULL. */
+/* May `real` be written because `dir` may be? */
+static bool comes_with(const struct compiler *c, const struct path_rule *self, const char *dir,
+		       const char *real)
+{
+	return path_within(real, dir) &&
+	       !(self && protected_may_name(self) && protect_match(c->p, path_depth(dir), real));
+}
+
+/* The writable directory that dir lies in and that does not open `real`, or NULL. */
 static const char *writable_around(const struct compiler *c, const struct path_rule *self,
 				   const char *dir, const char *real)
 {
@@ -203,7 +211,7 @@ static const char *writable_around(const struct compiler *c, const struct path_r
 
 		if (o != self && !o->glob && o->access == ACCESS_WRITE &&
 		    o->verdict == VERDICT_ALLOW && path_within(dir, o->real) &&
-		    !path_within(real, o->real))
+		    !comes_with(c, self, o->real, real))
 			return o->real;
 	}
 	return NULL;
@@ -596,7 +604,8 @@ static void add_protected(struct compiler *c, const char *dir, const char *below
 		if (c->guarding && strncmp(name->pattern, ".git/", 5) == 0 &&
 		    strcmp(name->pattern, ".git/hooks") != 0)
 			continue;
-		if (kind == FILE_ABSENT || kind == FILE_UNKNOWN)
+		if (kind == FILE_ABSENT || kind == FILE_UNKNOWN ||
+		    protected_is_named(c->p, path_depth(dir), path))
 			continue;
 		c->view->look(c->view, c->a, path, &at);
 		if (at.kind == FILE_ABSENT || at.kind == FILE_UNKNOWN)

@@ -59,6 +59,47 @@ def test_project_secrets(box):
     assert (box.ws / ".env").read_text() == "KEY=1"
 
 
+@pytest.mark.parametrize("backend", [None, "landlock"])
+def test_protected_place_that_a_rule_names(box, backend):
+    """allowWrite that names a protected place, or what is in one, lifts it there and nowhere else."""
+    for name in ("a/.vscode/s.json", ".vscode/tasks.json", ".vscode/other", ".vscode/sub/x", "b/x", ".env",
+                 ".git/hooks/x", ".git/info/attributes", ".git/refs/x", ".git/objects/x"):
+        box.write(f"ws/{name}", "x")
+    named = ["a/.vscode", ".vscode/tasks.json", ".vscode/sub", ".env", ".git/hooks", ".git/info/attributes"]
+    options = ["--backend", backend] if backend else []
+    open_ = ["a/.vscode/s.json", "a/.vscode/new", "a/.vscode/d/new", ".vscode/tasks.json", ".vscode/sub/new",
+             ".env"]
+    shut = ["a/.vscode/.envrc", ".vscode/other", ".vscode/new", "b/.vscode/x", "b/.env", ".git/hooks/x",
+            ".git/hooks/new", ".git/info/attributes"]
+    tries = [f"mkdir -p $(dirname {f}); echo y >{f}" for f in open_ + shut]
+    assert attempt(box, *tries, options=options) == ["no"] * len(tries), "the control run failed"
+    options += [word for name in named for word in ("--allow-write", name)]
+    assert attempt(box, *tries, options=options) == ["yes"] * len(open_) + ["no"] * len(shut)
+    for name in open_ + shut:
+        r = box.ambit("explain", "--json", *options, "write", name)
+        answer = json.loads(r.out)
+        assert (answer["verdict"] == "allowed") == (name in open_), r
+        if name in open_:
+            assert (answer["rule"], answer["source"]) == ("filesystem.allowWrite", "--allow-write"), r
+            assert name.startswith(answer["entry"]), r
+            continue
+        # what it advises for the others helps, for git's own too
+        hint = answer["hint"].split()
+        assert json.loads(box.ambit("explain", "--json", *options, *hint, "write", name).out)["verdict"] == "allowed", r
+        assert attempt(box, f"mkdir -p $(dirname {name}); echo y >{name}", options=options + hint) == ["yes"], r
+
+
+def test_named_protected_place_cannot_be_moved(box):
+    """What was written there must not get to where the name is not lifted."""
+    box.write("ws/a/.vscode/s.json", "x")
+    box.write("ws/b/x", "x")
+    assert attempt(box, "echo evil >a/.vscode/s.json", "mv a c", "mv -T a/.vscode b/.vscode",
+                   "mv -T a/.vscode/s.json b/.env", "ln a/.vscode/s.json b/.env", "rmdir a/.vscode",
+                   "mv b/x a/.vscode/ && mkdir -p a/.vscode",
+                   options=["--allow-write", "a/.vscode"]) == ["yes"] + ["no"] * 5 + ["yes"]
+    assert not (box.ws / "b/.vscode").exists() and not (box.ws / "b/.env").exists()
+
+
 def test_deny_in_allow(box):
     box.write("ws/keep/deep/file", "x")
     box.write("ws/secret/file", "x")
@@ -205,6 +246,18 @@ def test_planted_link_opens_nothing(box, option):
     box.sh("ln -s ../.ssh dist").ok()  # in the next run the place is free
     r = box.sh("cat dist/id; touch dist/x", options=[option, "dist"])
     assert "secret" not in r.out and os.listdir(box.home / ".ssh") == ["id"], str(r)
+
+
+def test_planted_link_lifts_no_name(box):
+    """The same to a protected name of the project: only its own path lifts it, or opens what is in it."""
+    box.write("ws/.vscode/sub/x", "x")
+    for target in (".vscode", ".vscode/sub"):
+        box.sh(f"ln -sfn {target} dist").ok()
+        r = box.sh("echo evil > .vscode/sub/x; touch canary", options=["--allow-write", "dist"])
+        assert r.code == 125 and f"leads to {box.ws / target} through a symbolic link" in r.err, str(r)
+        assert (box.ws / ".vscode/sub/x").read_text() == "x" and not (box.ws / "canary").exists()
+        box.sh("echo y > .vscode/sub/x", options=["--allow-write", target]).ok()
+        box.write("ws/.vscode/sub/x", "x")
 
 
 def test_write_directory_that_cannot_be_made(plain):

@@ -95,6 +95,18 @@ def test_project_only_narrows(box):
         assert any(key in n and ".ambit.json:1" in n for n in notes), r.err
 
 
+def test_project_names_no_protected_place(box):
+    """What counts in the user's own settings does not in those of a project, until it is trusted."""
+    box.write("ws/a/.vscode/x", "x")
+    box.write("ws/.vscode/x", "x")
+    project(box, settings(filesystem={"allowWrite": ["a/.vscode", ".vscode", ".vscode/x"]}))
+    r = box.sh("echo y >a/.vscode/x; echo y >.vscode/x; cat a/.vscode/x .vscode/x")
+    assert r.out == "xx" and r.err.count("ambit trust") == 3, str(r)
+    assert box.ambit("explain", "write", "a/.vscode/x").code == 1
+    box.ambit("trust").ok()
+    assert can_write(box, "a/.vscode/x") and can_write(box, ".vscode/x")
+
+
 def test_project_does_not_shorten_the_session_log(plain):
     project(plain, settings(log={"maxSize": 100, "maxFiles": 0, "format": "jsonl"}))
     log = plain.home / "session.log"
@@ -472,6 +484,22 @@ def test_managed_deny_holds(managed, boxes, name):
     assert r.code == 125 and "managed" in r.err and not (box.ws / "canary").exists(), str(r)
     r = managed(box, text, "explain", "--json", "read", "../vault/x")
     assert r.code == 1 and json.loads(r.out)["source"] == "/etc/ambit/settings.json:1", str(r)
+
+
+@pytest.mark.parametrize("kept", [{"filesystem": {"protectNames": [".vscode"]}},
+                                  {"locked": ["filesystem.unprotect"]}], ids=["names", "locked"])
+@pytest.mark.parametrize("name", ["root", "user"])
+def test_managed_names_hold_where_a_rule_names_them(managed, boxes, name, kept):
+    box = boxes(name)
+    box.write("ws/a/.vscode/x", "x")
+    box.write("ws/.vscode/x", "x")
+    box.write(USER_FILE, settings(filesystem={"allowWrite": ["~/ws/a/.vscode", "~/ws/.vscode/x"]}))
+    for place in ("a/.vscode/x", ".vscode/x"):
+        write = ["run", "--", "sh", "-c", f"echo y > {place}"]
+        managed(box, settings(), *write).ok()
+        assert managed(box, json.dumps(kept), *write).code, place
+        r = managed(box, json.dumps(kept), "explain", "write", place)
+        assert r.code == 1 and "denied" in r.out, str(r)
 
 
 OPENINGS = {"bulk": {"bulk": ["out"]}, "anchors": {"protect": "anchors"}}

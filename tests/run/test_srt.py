@@ -122,6 +122,14 @@ def test_own_settings_do_not_count(box):
     assert r.code == 0 and "NO SANDBOX" not in r.err, str(r)
 
 
+def test_named_names_stay_protected(box):
+    """With sandbox-runtime no entry of allowWrite opens what it always denies; with us it would."""
+    box.write("ws/.vscode/x", "x")
+    settings(box, allowWrite=[".", ".vscode"])
+    assert srt(box, "-c", "echo y > f; echo y > .vscode/x").code and (box.ws / "f").exists()
+    assert (box.ws / ".vscode/x").read_text() == "x"
+
+
 def test_foreign_tmp_is_not_used(box):
     """/tmp/claude of somebody else, or a link, is neither written to nor trusted."""
     if os.geteuid() != 0:

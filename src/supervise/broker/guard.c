@@ -558,6 +558,20 @@ static bool holders_are_new(const struct guard *g, const struct guard_question *
 	return true;
 }
 
+/*
+ * A rule names this very place. Nothing is put in the place of a file: that could not be done where
+ * it is mounted, and the refusal says what helps. What is in a directory has it for its root; for
+ * the directory itself the kernel has the better answers.
+ */
+static bool is_lifted_here(const struct guard *g, const struct guard_question *q, const char *path)
+{
+	bool may_be = q->op == GUARD_WRITE || q->op == GUARD_MAKE_DIR;
+
+	for (size_t i = 0; !may_be && i < g->plan->n_guarded; i++)
+		may_be = strcmp(g->plan->guarded[i], path) == 0;
+	return may_be && protected_is_named(g->p, path_depth(q->root), path);
+}
+
 static void ask_names(const struct guard *g, const struct guard_question *q, const char *path,
 		      struct guard_answer *ret)
 {
@@ -574,6 +588,8 @@ static void ask_names(const struct guard *g, const struct guard_question *q, con
 		before = name_pattern_covers(name->pattern, path, name->locked ? 0 : top);
 		begun = brings_directory(q) ? name_pattern_begun(name->pattern, path) : -1;
 		if (before < 0 && begun < 0)
+			continue;
+		if (!name->locked && is_lifted_here(g, q, path))
 			continue;
 		if (!name->locked && holders_are_new(g, q, path, name->pattern, before) &&
 		    holders_are_new(g, q, path, name->pattern, begun)) {
