@@ -33,7 +33,7 @@
 struct lesson {
 	const struct invocation *inv;
 	const char *file; /* what is written, absolute; NULL = standard output */
-	const char *old; /* --update: what is in it now; NULL = a new file */
+	const char *old; /* --update: what is in it now; else NULL */
 	const struct policy *base;
 	struct learn *learn;
 	struct learned learned;
@@ -72,8 +72,10 @@ static int open_lesson(struct lesson *l, struct error *e)
 	if (r < 0 || !o->update)
 		return r;
 	r = fd_read_file(AT_FDCWD, l->file, TREE_TEXT_MAX, &text, &len);
+	/* of a wrong name nobody wants a lesson that knows nothing of the right file */
 	if (r == -ENOENT)
-		return 0; /* the first time: a new one */
+		return error_set(e, ENOENT, "%s does not exist: use -o FILE for a new one",
+				 output_safe(l->inv->arena, l->file));
 	if (r == 0 && strlen(text) != len)
 		r = -EINVAL;
 	if (r < 0)

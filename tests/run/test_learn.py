@@ -206,13 +206,19 @@ def test_update(box):
     # nothing new: nothing changes
     box.ambit("learn", "--update", "learned.yaml", "--", "sh", "-c", two).ok()
     assert policy(box) == text
-    # a file that is not there yet is made; JSON can be added to as well
-    box.ambit("learn", "--update", "new.yaml", "--", "sh", "-c", one).ok()
-    assert '"~/.one"' in (box.ws / "new.yaml").read_text()
+    # JSON can be added to as well
     box.write("ws/old.json", '{ "filesystem": { "allowWrite": ["~/a"] } } // mine\n')
     box.mkdir("a")
     box.ambit("learn", "--update", "old.json", "--", "sh", "-c", one).ok()
     assert '"allowWrite": ["~/.one", "~/a"]' in (box.ws / "old.json").read_text()
+
+
+def test_update_of_a_missing_file(box):
+    """Most likely a wrong name: nothing is run and nothing made."""
+    for name in ("learned.yml", "learned.json"):
+        r = box.ambit("learn", "--update", name, "--", "touch", "canary")
+        assert r.code == 125 and f"{name} does not exist" in r.err and "-o FILE" in r.err, str(r)
+        assert not (box.ws / "canary").exists() and not (box.ws / name).exists()
 
 
 def test_ports_and_sockets_of_the_host(box):
