@@ -47,5 +47,11 @@ int explain_by_plan(const struct question *q, enum access access, struct answer 
 /* The rules allow this write: true when the broker would not, with its answer (explain_guard.c). */
 bool explain_guarded(const struct question *q, const struct plan *plan, struct answer *ret);
 
+/*
+ * A protected name denies this write: true when the broker would allow it, in a directory that is not
+ * there yet, if the command makes that.
+ */
+bool explain_new_territory(const struct question *q, const struct plan *plan, struct answer *ret);
+
 int explain_connect(const struct question *q, struct answer *ret, struct error *e) NODISCARD;
 int explain_unix(const struct question *q, struct answer *ret, struct error *e) NODISCARD;

@@ -2,7 +2,8 @@
 /*
  * What the rules allow and the broker refuses, because of what a directory holds: git's own names in
  * whatever is a git directory by its content (a bare repository has any name). The guard of a run is
- * asked, as it stands when a run begins.
+ * asked, as it stands when a run begins. And the other way round: names that the rules deny, and the
+ * broker does not in directories that are new.
  */
 #include <fcntl.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "cli/explain.h"
+#include "policy/match_name.h"
 #include "sandbox/plan.h"
 #include "supervise/broker/guard.h"
 
@@ -91,5 +93,51 @@ bool explain_guarded(const struct question *q, const struct plan *plan, struct a
 	if (name)
 		explain_protected(q, name, ret);
 	ret->verdict = VERDICT_DENY;
+	return true;
+}
+
+/* The first `n` components of a path. */
+static const char *first_components(struct arena *a, const char *path, unsigned n)
+{
+	const char *end = path;
+
+	while (n-- > 0)
+		end += 1 + strcspn(end + 1, "/");
+	return arena_strndup(a, path, (size_t)(end - path));
+}
+
+/* Is the name free if the command makes the directory that holds it? */
+static bool is_free_when_new(const struct question *q, const char *root,
+			     const struct protected_name *name, const char *path, int before)
+{
+	const struct view *view = &path_host_view;
+	const char *holder;
+
+	if (name->locked || protected_by_content(name) || (unsigned)before <= path_depth(root))
+		return false;
+	holder = first_components(q->inv->arena, path, (unsigned)before);
+	return view->kind(view, holder) == FILE_ABSENT;
+}
+
+bool explain_new_territory(const struct question *q, const struct plan *plan, struct answer *ret)
+{
+	const struct policy *p = q->policy;
+	const char *path = ret->target, *root = deepest_over(plan->guarded, plan->n_guarded, path);
+
+	if (!root || !plan->broker || plan_held_over(plan, path))
+		return false;
+	for (int i = -1; (i = name_index_next(p->fs.protected_index, path, i + 1)) >= 0;) {
+		const struct protected_name *name = &p->fs.protected[i];
+		int before = name_pattern_covers(name->pattern, path,
+						 name->locked ? 0 : path_depth(root));
+
+		if (before >= 0 && !protected_lifter(p, name)->lifted &&
+		    !is_free_when_new(q, root, name, path, before))
+			return false;
+	}
+	ret->verdict = VERDICT_ALLOW;
+	ret->reason = "the name is free in a directory that the command itself makes, and told at "
+		      "the end of the run";
+	ret->hint = NULL;
 	return true;
 }

@@ -206,7 +206,8 @@ int explain_by_plan(const struct question *q, enum access access, struct answer 
 	if (r < 0 || !plan)
 		return r;
 	if (ret->name) {
-		explain_name(q, ret);
+		if (!explain_new_territory(q, plan, ret))
+			explain_name(q, ret);
 		*ret_decided = true;
 		return 0;
 	}

@@ -374,6 +374,23 @@ def test_explain_knows_where_names_lead(box):
         (box.ws / "conf/local").write_text("SECRET=1\n")
 
 
+def test_explain_knows_new_territory(box):
+    """Protected names are free in directories that the command itself makes, but for git's own."""
+    box.mkdir("ws/src")
+    for name, free in (("new/.vscode/x", True), ("src/new/deep/.config/fish/x", True), ("new/.bashrc", True),
+                       ("src/.vscode/x", False), (".vscode/x", False), ("new/.git/hooks/x", False),
+                       ("new/.git/config", False)):
+        a = explain(box, "write", name)
+        assert a["verdict"] == ("allowed" if free else "denied"), a
+        assert ("the command itself makes" in a["reason"]) == free and (a["hint"] is None) == free, a
+        r = box.sh(f"mkdir -p {os.path.dirname(name)} && echo x > {name}; s=$?; rm -rf new src/new; exit $s")
+        assert (r.code == 0) == free, str(r)
+    assert explain(box, "--deny-write", "new", "write", "new/.vscode/x")["rule"] == "filesystem.denyWrite"
+    # once it is there, it is as any other
+    box.mkdir("ws/new")
+    assert explain(box, "write", "new/.vscode/x")["verdict"] == "denied"
+
+
 def test_explain_hints_work(plain):
     """Following a hint changes the answer, for names that need quoting too."""
     plain.mkdir("other dir")

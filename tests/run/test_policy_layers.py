@@ -500,6 +500,10 @@ def test_managed_names_hold_where_a_rule_names_them(managed, boxes, name, kept):
         assert managed(box, json.dumps(kept), *write).code, place
         r = managed(box, json.dumps(kept), "explain", "write", place)
         assert r.code == 1 and "denied" in r.out, str(r)
+    # nor in directories that the command makes
+    assert managed(box, settings(), "explain", "write", "new/.vscode/x").code == 0
+    r = managed(box, json.dumps(kept), "explain", "write", "new/.vscode/x")
+    assert r.code == 1 and "denied" in r.out, str(r)
 
 
 OPENINGS = {"bulk": {"bulk": ["out"]}, "anchors": {"protect": "anchors"}}
