@@ -128,7 +128,7 @@ int policy_load_live(struct arena *a, const struct policy_inputs *in, const stru
 	struct policy_inputs inputs = *in;
 	const struct policy *next;
 	const struct node *root;
-	int r = tree_parse(a, line->name, line->text, line->len, &root, e);
+	int r = tree_parse_part(a, line->name, line->text, line->len, line->lines_before, &root, e);
 
 	if (r < 0)
 		return r;
@@ -142,6 +142,7 @@ int policy_load_live(struct arena *a, const struct policy_inputs *in, const stru
 	inputs.only_file = line->name;
 	inputs.only_text = line->text;
 	inputs.only_len = line->len;
+	inputs.only_lines_before = line->lines_before;
 	keep_values(a, &inputs);
 	r = policy_load(a, &inputs, &next, e);
 	if (r >= 0)

@@ -194,7 +194,8 @@ static int open_only(struct load *l, struct error *e)
 		builder_reads(&l->b, f->source.file);
 		r = read_settings(l, f, true, e);
 	} else
-		r = tree_parse(l->b.a, f->source.name, in->only_text, in->only_len, &f->root, e);
+		r = tree_parse_part(l->b.a, f->source.name, in->only_text, in->only_len,
+				    in->only_lines_before, &f->root, e);
 	return r < 0 || !in->srt ? r : srt_check_file(&f->source, f->root, e);
 }
 

@@ -164,6 +164,7 @@ struct policy_inputs {
 	const char *only_file; /* -s FILE: replaces user and project; missing is an error */
 	const char *only_text; /* its content where that is in memory already; else NULL */
 	size_t only_len;
+	size_t only_lines_before; /* of the stream that it is a part of */
 	const char *state_dir; /* $XDG_STATE_HOME/ambit: trust, audit log; NULL = none is kept */
 	const struct claude_files *claude; /* claude.h; NULL = none */
 	const struct srt_inputs *srt; /* srt.h: as sandbox-runtime has it; NULL = as we have it */
@@ -204,6 +205,7 @@ struct live_text {
 	const char *name; /* for messages: "control fd 3" */
 	const char *text;
 	size_t len;
+	size_t lines_before; /* for messages, too */
 };
 int policy_load_live(struct arena *a, const struct policy_inputs *in, const struct policy *start,
 		     const struct live_text *line, const struct policy **ret, struct error *e)

@@ -24,6 +24,7 @@ struct reader {
 	const char *name;
 	const char *text;
 	size_t len;
+	size_t lines_before; /* of the stream that the text is a part of */
 	yaml_parser_t yaml;
 	yaml_event_t event; /* the current one; ours to delete */
 	struct error *e;
@@ -36,7 +37,7 @@ static int fail(const struct reader *r, yaml_mark_t at, const char *what)
 
 static yaml_mark_t mark_of_offset(const struct reader *r, size_t offset)
 {
-	yaml_mark_t m = { 0 };
+	yaml_mark_t m = { .line = r->lines_before };
 
 	for (size_t i = 0; i < offset && i < r->len; i++) {
 		m.column++;
@@ -48,10 +49,22 @@ static yaml_mark_t mark_of_offset(const struct reader *r, size_t offset)
 	return m;
 }
 
+/* libyaml ends the last line if the text does not: what is missing there is not in the next one. */
+static yaml_mark_t in_text(const struct reader *r, yaml_mark_t at)
+{
+	yaml_mark_t end = mark_of_offset(r, r->len);
+	size_t characters = 0;
+
+	for (size_t i = 0; i < r->len; i++)
+		characters += ((unsigned char)r->text[i] & 0xc0) != 0x80;
+	return at.index >= characters && at.line > end.line ? end : at;
+}
+
 static int fail_yaml(const struct reader *r)
 {
 	const yaml_parser_t *y = &r->yaml;
 	const char *what = y->problem ? y->problem : "cannot be read";
+	yaml_mark_t at = in_text(r, y->problem_mark);
 
 	if (y->error == YAML_READER_ERROR)
 		return fail(r, mark_of_offset(r, y->problem_offset), what);
@@ -59,10 +72,10 @@ static int fail_yaml(const struct reader *r)
 	if (y->context && strstr(y->context, "alias"))
 		return fail(r, y->context_mark, STAR_NEEDS_QUOTES);
 	if (!y->context)
-		return fail(r, y->problem_mark, what);
+		return fail(r, at, what);
 	return error_set(r->e, EINVAL, "%s:%zu:%zu: %s (%s that begins in line %zu)", r->name,
-			 y->problem_mark.line + 1, y->problem_mark.column + 1, what, y->context,
-			 y->context_mark.line + 1);
+			 at.line + 1, at.column + 1, what, y->context,
+			 in_text(r, y->context_mark).line + 1);
 }
 
 static int next_event(struct reader *r)
@@ -316,16 +329,19 @@ static int parse_clean(struct reader *r, struct node *root)
 		return error_set(r->e, ENOMEM, "%s: out of memory", r->name);
 	yaml_parser_set_encoding(&r->yaml, YAML_UTF8_ENCODING);
 	yaml_parser_set_input_string(&r->yaml, (const unsigned char *)r->text, r->len);
+	r->yaml.mark.line = r->lines_before; /* it counts on from there */
 	q = read_document(r, root);
 	yaml_event_delete(&r->event);
 	yaml_parser_delete(&r->yaml);
 	return q;
 }
 
-int tree_parse(struct arena *a, const char *name, const char *text, size_t len,
-	       const struct node **ret, struct error *e)
+int tree_parse_part(struct arena *a, const char *name, const char *text, size_t len,
+		    size_t lines_before, const struct node **ret, struct error *e)
 {
-	struct reader r = { .a = a, .name = name, .text = text, .len = len, .e = e };
+	struct reader r = {
+		.a = a, .name = name, .text = text, .len = len, .lines_before = lines_before, .e = e
+	};
 	struct node *root = arena_alloc(a, sizeof(*root));
 	const char *first, *nul = memchr(text, '\0', len);
 	int q;
@@ -351,6 +367,12 @@ int tree_parse(struct arena *a, const char *name, const char *text, size_t len,
 	}
 	q = parse_clean(&r, root);
 	return q;
+}
+
+int tree_parse(struct arena *a, const char *name, const char *text, size_t len,
+	       const struct node **ret, struct error *e)
+{
+	return tree_parse_part(a, name, text, len, 0, ret, e);
 }
 
 const struct node *tree_get(const struct node *map, const char *key)

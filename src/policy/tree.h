@@ -41,5 +41,9 @@ struct node {
 int tree_parse(struct arena *a, const char *name, const char *text, size_t len,
 	       const struct node **ret, struct error *e) NODISCARD;
 
+/* The same for a text with so many lines before it, which are counted. */
+int tree_parse_part(struct arena *a, const char *name, const char *text, size_t len,
+		    size_t lines_before, const struct node **ret, struct error *e) NODISCARD;
+
 /* The value of a key, or NULL. */
 const struct node *tree_get(const struct node *map, const char *key);

@@ -109,7 +109,7 @@ static int take_line(struct control *c, size_t len, const struct policy **ret, s
 {
 	struct arena *a = arena_new();
 	char name[32];
-	struct live_text line = { name, c->text.data, len };
+	struct live_text line = { name, c->text.data, len, c->lines };
 	int r;
 
 	(void)snprintf(name, sizeof(name), "control fd %d", c->number);
@@ -134,7 +134,8 @@ int control_next(struct control *c, const struct policy **ret, struct error *e)
 		if (len < 0 && c->text.len > TREE_TEXT_MAX) {
 			drop(c, c->text.len);
 			if (!c->skipping)
-				r = fail(c, EFBIG, "a line is too long", e);
+				r = error_set(e, EFBIG, "control fd %d:%zu: the line is too long",
+					      c->number, c->lines + 1);
 			c->skipping = true;
 			if (r < 0)
 				return r;
@@ -148,6 +149,7 @@ int control_next(struct control *c, const struct policy **ret, struct error *e)
 		if (!c->skipping && !is_blank(c->text.data, (size_t)len))
 			r = take_line(c, (size_t)len, ret, e);
 		c->skipping = false;
+		c->lines++;
 		drop(c, (size_t)len + 1);
 		if (r != 0)
 			return r;

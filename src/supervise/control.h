@@ -19,6 +19,7 @@ struct control {
 	const struct policy *start;
 	struct buf text; /* read, and not yet a whole line */
 	size_t scanned; /* of it, without a line's end */
+	size_t lines; /* that came before it */
 	bool skipping; /* the rest of a line that was too long */
 	struct arena *now, *before; /* of the last two policies that were given out */
 };

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import subprocess
 import time
 from pathlib import Path
@@ -125,9 +126,9 @@ def test_what_was_allowed_elsewhere_stays(net, box, talk):
 ])
 def test_a_bad_line_changes_nothing(net, talk, text, message):
     with talk("--allow-domain", "allowed.test") as t:
+        t.line("  \t ")
         t.line(text)
         t.line("")
-        t.line("  \t ")
         t.line(lists("v6.test"))
         t.becomes(200, "proxy", "v6.test", 8443)
         assert t("proxy", "other.test", 8443) == 403
@@ -135,6 +136,7 @@ def test_a_bad_line_changes_nothing(net, talk, text, message):
         r = t.end()
     assert r.code == 0
     assert message in r.err and "the network lists stay as they are" in r.err, r.err
+    assert re.search(r"control fd \d+:2:\d+: ", r.err), r.err
     assert r.err.count("stay as they are") == 1, r.err
     assert "\x1b" not in r.err
     assert not net.leaks(("allowed.test", "v6.test"))
@@ -237,4 +239,4 @@ def test_a_line_without_end_is_bounded(net, box):
     os.close(read)
     p.wait(5)
     assert r.code == 0
-    assert r.err.count("a line is too long") == 1, r.err
+    assert r.err.count(":1: the line is too long") == 1, r.err

@@ -312,7 +312,7 @@ static void test_errors(void **state)
 	static const struct {
 		const char *text, *want;
 	} bad[] = {
-		{ "{", "2:1: " },
+		{ "{", "1:2: " },
 		{ "{\"sandbox\": []}", "1:13: sandbox: must be an object" },
 		{ "{\"sandbox\": {\"network\": 1}}", "1:25: network: must be an object" },
 		{ "{\"sandbox\": {\"network\": {\"allowedDomains\": \"x\"}}}",

@@ -5,7 +5,7 @@
 
 static const struct policy *change(struct fixture *f, const char *text)
 {
-	const struct live_text line = { "line", text, strlen(text) };
+	const struct live_text line = { .name = "line", .text = text, .len = strlen(text) };
 	const struct policy *p = NULL;
 
 	memset(&f->e, 0, sizeof(f->e));
@@ -16,7 +16,7 @@ static const struct policy *change(struct fixture *f, const char *text)
 
 static void refused(struct fixture *f, const char *text, const char *want)
 {
-	const struct live_text line = { "line", text, strlen(text) };
+	const struct live_text line = { .name = "line", .text = text, .len = strlen(text) };
 	const struct policy *p = f->p;
 
 	memset(&f->e, 0, sizeof(f->e));
@@ -33,6 +33,32 @@ static const char *texts(struct fixture *f, const struct host_rules *list)
 	for (size_t i = 0; i < list->n; i++)
 		all = arena_printf(f->a, "%s%s%s", all, i ? " " : "", list->v[i].text);
 	return all;
+}
+
+/* The lines of the whole stream are counted, whoever finds the mistake. */
+static void test_lines_are_counted(void **state)
+{
+	static const struct {
+		const char *text, *want;
+	} cases[] = {
+		{ "{\"network\": [", "line:8:14: did not find expected node" },
+		{ "{\"network\": {\"mode\": \"host\"}}", "line:8:22: network.mode cannot change" },
+		{ "{\"network\": {\"allowedDomain\": []}}", "line:8:14: network.allowedDomain" },
+		{ "[]", "line:8:1: settings must be" },
+		{ "\xff", "line:8:1: " },
+	};
+	struct fixture *f = *state;
+
+	fixture_user(f, "network: {allowedDomains: [a.example]}");
+	fixture_load(f);
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		const struct live_text line = { "line", cases[i].text, strlen(cases[i].text), 7 };
+		const struct policy *p = f->p;
+
+		memset(&f->e, 0, sizeof(f->e));
+		assert_true(policy_load_live(f->a, &f->in, f->p, &line, &p, &f->e) < 0);
+		assert_true(text_starts(f->e.text, cases[i].want));
+	}
 }
 
 static void test_lists_of_files_are_replaced(void **state)
@@ -164,6 +190,7 @@ static void test_an_empty_list_can_be_filled(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		policy_test(test_lines_are_counted),
 		policy_test(test_lists_of_files_are_replaced),
 		policy_test(test_files_of_options_are_not_read_again),
 		policy_test(test_other_keys_are_refused_by_name),
