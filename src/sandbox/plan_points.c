@@ -13,7 +13,6 @@
 
 #include "base/text.h"
 #include "policy/match_path.h"
-#include "policy/places.h"
 
 #define GLOB_VISIT_MAX 50000 /* directory entries looked at while expanding patterns */
 
@@ -470,9 +469,7 @@ static bool can_be_made(struct compiler *c, const struct path_rule *r)
 	do {
 		path = arena_strndup(c->a, path, (size_t)(strrchr(path, '/') - path));
 		kind = *path ? c->view->kind(c->view, path) : FILE_DIRECTORY;
-	} while (kind == FILE_ABSENT &&
-		 (place_is_shared(c->p->home, path) ||
-		  (r->spare && path_within(path, c->p->home) && strcmp(path, c->p->home) != 0)));
+	} while (kind == FILE_ABSENT && plan_is_on_the_way(c->p, r, path));
 	return kind == FILE_DIRECTORY;
 }
 

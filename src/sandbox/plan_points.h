@@ -3,7 +3,8 @@
  * The parts of plan_compile(): plan_points.c finds the places that matter, plan_held.c those
  * that protected names lead to, plan_git.c those that git's configuration leads to, plan_mounted.c
  * second mounts of what is hidden and of the kernel's own, plan.c makes mounts of them,
- * plan_network.c says what the network will be, plan_direct.c how bulk directories are filled.
+ * plan_network.c says what the network will be, plan_direct.c how bulk directories are filled;
+ * plan_prepare.c makes what is missing, before.
  */
 #pragma once
 
@@ -80,6 +81,9 @@ struct point *plan_add_point(struct compiler *c, const char *path);
 
 /* What is hidden, hidden at the other places where it is mounted as well (plan_mounted.c). */
 void plan_add_mounted(struct compiler *c);
+
+/* If the directory is missing, is it made on the way to what the rule names (plan_prepare.c)? */
+bool plan_is_on_the_way(const struct policy *p, const struct path_rule *r, const char *dir);
 
 int plan_compile_network(struct compiler *c) NODISCARD;
 

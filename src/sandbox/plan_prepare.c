@@ -14,9 +14,9 @@
 
 #include "base/path.h"
 #include "policy/places.h"
-#include "sandbox/plan.h"
+#include "sandbox/plan_points.h"
 
-static bool is_on_the_way(const struct policy *p, const struct path_rule *r, const char *dir)
+bool plan_is_on_the_way(const struct policy *p, const struct path_rule *r, const char *dir)
 {
 	return place_is_shared(p->home, dir) ||
 	       (r->spare && path_within(dir, p->home) && strcmp(dir, p->home) != 0);
@@ -33,7 +33,7 @@ static size_t existing_len(const struct policy *p, const struct path_rule *r)
 		while (above[len] != '/')
 			len--;
 		above[len] = '\0';
-	} while (len > 0 && is_on_the_way(p, r, above) && access(above, F_OK) < 0);
+	} while (len > 0 && plan_is_on_the_way(p, r, above) && access(above, F_OK) < 0);
 	return len;
 }
 

@@ -208,6 +208,17 @@ def test_missing_write_directory_is_made(box):
     assert r.code == 125 and "no/such/parent" in r.err and not (box.ws / "canary").exists(), str(r)
 
 
+@pytest.mark.parametrize("place,made", [("~/.cache/tool", True), ("~/.local/share/tool", True), ("~/new", True),
+                                        ("~/.cache/tool/deep", False), ("~/no/parent", False)])
+def test_plan_knows_which_directories_are_made(box, place, made):
+    """What programs share is made on the way, and `ambit plan`, which makes nothing, says the same."""
+    options = ["--allow-write", place]
+    assert (box.ambit("plan", *options, "--", "true").code == 0) == made
+    path = box.home / place[2:]
+    assert not path.exists()
+    assert (box.run("true", options=options).code == 0) == made and path.exists() == made
+
+
 def test_missing_path_that_must_not_be_made(box):
     """denyWrite of what does not exist yet holds; nothing stands in its place meanwhile."""
     options = ["--deny-write", "later", "--deny-write", "sub/*.lock"]
