@@ -11,7 +11,7 @@
 
 /*
  * The library where it lies, or NULL. Who has no Landlock that knows truncation is deceived by paths:
- * there the broker must see them; and it tells every denial to who watches (--report-reads).
+ * there the broker must see them; and it tells every denial to who watches (--report-reads), and counts files (--disk).
  */
 static const char *find_library(struct compiler *c, struct view_entry *ret)
 {
@@ -20,7 +20,7 @@ static const char *find_library(struct compiler *c, struct view_entry *ret)
 
 	if ((!p->fs.bulk.n && p->fs.protect != PROTECT_ANCHORS) || !c->facts->direct_library ||
 	    !c->guarding || c->plan->backend != BACKEND_NATIVE || c->plan->cut_unguarded ||
-	    c->facts->watch)
+	    c->facts->watch || p->limits.disk)
 		return NULL;
 	c->view->look(c->view, c->a, c->facts->direct_library, ret);
 	/* loaders take a name with these apart */

@@ -13,25 +13,32 @@
  * It needs of the C library, whichever that is, only errno; nothing is run when it is loaded.
  */
 #include <errno.h>
-#include <fcntl.h>
+#include <linux/fcntl.h> /* not <fcntl.h>: what that declares is defined here */
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdbool.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/types.h>
 
 #include "sandbox/native/direct.h"
 
-const char *__asan_default_options(void);
-/* Those of _FORTIFY_SOURCE; the variants for large files are declared by the C library. */
+int open(const char *path, int flags, ...);
+int openat(int dir, const char *path, int flags, ...);
+int mkdir(const char *path, mode_t mode);
+int mkdirat(int dir, const char *path, mode_t mode);
+/* variants for large files, which are all the same here, and those of _FORTIFY_SOURCE */
+int open64(const char *path, int flags, ...);
+int openat64(int dir, const char *path, int flags, ...);
 int __open_2(const char *path, int flags);
 int __open64_2(const char *path, int flags);
 int __openat_2(int dir, const char *path, int flags);
 int __openat64_2(int dir, const char *path, int flags);
+const char *__asan_default_options(void);
 
 /* glibc's own open(), which a thread can be cancelled in; others have no second name for it. */
-__attribute__((weak)) int __open64(const char *path, int flags, ...);
-__attribute__((weak)) int pthread_setcanceltype(int type, int *old);
+int __open64(const char *path, int flags, ...);
+#pragma weak __open64
+#pragma weak pthread_setcanceltype
 
 static long call(long number, long a, long b, long c, long d, unsigned long mark)
 {

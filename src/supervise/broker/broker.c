@@ -349,7 +349,7 @@ static void serve(struct broker *b, int until)
 		}
 		c.tid = (pid_t)n.pid;
 		answer = domains_answer(&c);
-		if (b->performed && answer != ANSWER_CONTINUE)
+		if (b->performed && (answer != ANSWER_CONTINUE || call_may_make(&c)))
 			(void)__atomic_fetch_add(b->performed, 1, __ATOMIC_RELAXED);
 		if (answer == ANSWER_SENT)
 			continue;

@@ -406,6 +406,29 @@ static bool may_cut(const struct call *c)
 	       (flags & O_ACCMODE) != O_RDWR;
 }
 
+bool call_may_make(const struct call *c)
+{
+	switch (c->n->data.nr) {
+#ifdef SYS_open
+	case SYS_open:
+		return c->args[1] & O_CREAT;
+	case SYS_creat:
+	case SYS_mkdir:
+	case SYS_mknod:
+	case SYS_symlink:
+#endif
+	case SYS_openat2:
+	case SYS_mkdirat:
+	case SYS_mknodat:
+	case SYS_symlinkat:
+		return true;
+	case SYS_openat:
+		return c->args[2] & O_CREAT;
+	default:
+		return false;
+	}
+}
+
 /*
  * Would the kernel make a set-uid or set-gid file? What we make has neither; where we make nothing,
  * nobody does. (The mode of openat2() could change after a look: in directories that are not guarded
