@@ -19,7 +19,7 @@ static const char *skip_space(const char *p, const char *end)
 
 static bool is_hex(char c)
 {
-	return ascii_digit(c) || (ascii_lower(c) >= 'a' && ascii_lower(c) <= 'f');
+	return ascii_hex(c) >= 0;
 }
 
 /* Past the value that begins at p, or NULL. */
@@ -250,8 +250,7 @@ static unsigned hex4(const char *p)
 	unsigned v = 0;
 
 	for (int i = 0; i < 4; i++)
-		v = v * 16 +
-		    (unsigned)(ascii_digit(p[i]) ? p[i] - '0' : ascii_lower(p[i]) - 'a' + 10);
+		v = v * 16 + (unsigned)ascii_hex(p[i]);
 	return v;
 }
 

@@ -31,6 +31,14 @@ bool ascii_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
+int ascii_hex(char c)
+{
+	if (ascii_digit(c))
+		return c - '0';
+	c = ascii_lower(c);
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
 bool ascii_alnum(char c)
 {
 	return ascii_alpha(c) || ascii_digit(c);

@@ -16,6 +16,7 @@ bool text_ends(const char *s, const char *suffix);
 char ascii_lower(char c);
 bool ascii_alpha(char c);
 bool ascii_digit(char c);
+int ascii_hex(char c); /* what the digit counts, or -1 */
 bool ascii_alnum(char c);
 
 /*

@@ -61,14 +61,6 @@ static size_t parse_name(const uint8_t *data, size_t len, char text[NAME_WIRE_MA
 	return 0;
 }
 
-static int hex_digit(char c)
-{
-	if (ascii_digit(c))
-		return c - '0';
-	c = ascii_lower(c);
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* 4.3.2.1.in-addr.arpa, or 32 nibbles under ip6.arpa: the address they stand for. */
 static void parse_reverse(const char *name, struct host *ret)
 {
@@ -79,7 +71,7 @@ static void parse_reverse(const char *name, struct host *ret)
 
 	if (n == 63 + sizeof(arpa6) - 1 && strcmp(name + 63, arpa6) == 0) {
 		for (size_t i = 0; i < 32; i++) {
-			int v = hex_digit(name[2 * i]);
+			int v = ascii_hex(name[2 * i]);
 
 			if (v < 0 || name[2 * i + 1] != '.')
 				return;

@@ -12,14 +12,6 @@
 
 #define CHUNK_DIGITS_MAX 15
 
-static int hex_value(char c)
-{
-	if (ascii_digit(c))
-		return c - '0';
-	c = ascii_lower(c);
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 static bool is_line_char(char c)
 {
 	unsigned char u = (unsigned char)c;
@@ -29,7 +21,7 @@ static bool is_line_char(char c)
 
 static int on_size(struct http_chunked *c, char ch)
 {
-	int v = hex_value(ch);
+	int v = ascii_hex(ch);
 
 	if (v >= 0) {
 		if (++c->digits > CHUNK_DIGITS_MAX)

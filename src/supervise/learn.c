@@ -130,8 +130,8 @@ static unsigned hex_value(const char *s)
 {
 	unsigned v = 0;
 
-	for (; ascii_alnum(*s); s++)
-		v = v * 16 + (unsigned)(ascii_digit(*s) ? *s - '0' : ascii_lower(*s) - 'a' + 10);
+	for (; ascii_hex(*s) >= 0; s++)
+		v = v * 16 + (unsigned)ascii_hex(*s);
 	return v;
 }
 

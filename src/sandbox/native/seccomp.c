@@ -149,32 +149,40 @@ static bool has_tests(const struct seccomp_rule *rule)
 	return rule->tests[0].mask != 0;
 }
 
+static uint32_t ask_if(bool asked)
+{
+	return asked ? SECCOMP_RET_USER_NOTIF : SECCOMP_RET_ALLOW;
+}
+
+static uint32_t refuse_if(bool refused, uint32_t err)
+{
+	return refused ? SECCOMP_RET_ERRNO | err : SECCOMP_RET_ALLOW;
+}
+
 /* What one of ours becomes with these options. */
 static uint32_t chosen_action(const struct seccomp_options *o, enum seccomp_choice choice)
 {
 	switch (choice) {
 	case SECCOMP_WATCH:
-		return o->notify && o->watch ? SECCOMP_RET_USER_NOTIF : SECCOMP_RET_ALLOW;
+		return ask_if(o->notify && o->watch);
 	case SECCOMP_NO_DATAGRAMS:
-		return o->no_unix || (o->notify && !o->all_unix)
-			       ? SECCOMP_RET_ERRNO | EPROTONOSUPPORT
-			       : SECCOMP_RET_ALLOW;
+		return refuse_if(o->no_unix || (o->notify && !o->all_unix), EPROTONOSUPPORT);
 	case SECCOMP_LISTEN:
-		return o->notify && o->no_listen ? SECCOMP_RET_USER_NOTIF : SECCOMP_RET_ALLOW;
+		return ask_if(o->notify && o->no_listen);
 	case SECCOMP_PINNED:
-		return o->pinned ? SECCOMP_RET_ERRNO | EPERM : SECCOMP_RET_ALLOW;
+		return refuse_if(o->pinned, EPERM);
 	case SECCOMP_OPENAT2:
-		return o->alone || (o->notify && o->no_openat2) ? SECCOMP_RET_ERRNO | ENOSYS
-		       : o->notify                              ? SECCOMP_RET_USER_NOTIF
-								: SECCOMP_RET_ALLOW;
+		if (o->alone || (o->notify && o->no_openat2))
+			return SECCOMP_RET_ERRNO | ENOSYS;
+		return ask_if(o->notify);
 	case SECCOMP_MEMFD:
-		return o->no_memfd ? SECCOMP_RET_ERRNO | ENOSYS : SECCOMP_RET_ALLOW;
+		return refuse_if(o->no_memfd, ENOSYS);
 	case SECCOMP_UNIX:
-		return o->no_unix ? SECCOMP_RET_ERRNO | EAFNOSUPPORT : SECCOMP_RET_ALLOW;
+		return refuse_if(o->no_unix, EAFNOSUPPORT);
 	case SECCOMP_BROKERED:
-		return o->notify ? SECCOMP_RET_ALLOW : SECCOMP_RET_ERRNO | EAFNOSUPPORT;
+		return refuse_if(!o->notify, EAFNOSUPPORT);
 	case SECCOMP_DIRECT:
-		return o->notify && !o->direct ? SECCOMP_RET_USER_NOTIF : SECCOMP_RET_ALLOW;
+		return ask_if(o->notify && !o->direct);
 	case SECCOMP_SPECIAL:
 		return o->notify ? SECCOMP_RET_USER_NOTIF : SECCOMP_RET_ERRNO | EPERM;
 	case SECCOMP_CHOICE_END_:

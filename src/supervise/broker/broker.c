@@ -24,6 +24,7 @@
 #include "base/sys.h"
 #include "base/text.h"
 #include "policy/schema.h"
+#include "supervise/broker/calls.h"
 #include "supervise/broker/internal.h"
 
 #ifndef SECCOMP_IOCTL_NOTIF_SET_FLAGS

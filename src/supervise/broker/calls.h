@@ -24,6 +24,9 @@ int call_refuse_socket(const struct call *c, const struct place *from, const str
 /* The same for an open file that gets a name. */
 int call_refuse_open_socket(const struct call *c, int file, const struct place *to);
 
+/* The kernel may make a file or directory for it. */
+bool call_may_make(const struct call *c);
+
 int call_link(struct call *c, int fromfd, uint64_t from_at, int tofd, uint64_t to_at, int flags);
 int call_rename(struct call *c, int fromfd, uint64_t from_at, int tofd, uint64_t to_at,
 		unsigned flags);

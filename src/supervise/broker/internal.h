@@ -261,8 +261,6 @@ int domain_errand(const struct call *c, int (*errand)(void *arg), void *arg);
 
 /* The answer to one call (calls.c). */
 int broker_answer(struct call *c);
-/* The kernel may make a file or directory for it. */
-bool call_may_make(const struct call *c);
 
 /* Ask about one place: 0 or -EACCES. */
 int call_judge(const struct call *c, const struct place *p, enum guard_op op, bool directory,

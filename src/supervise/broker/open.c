@@ -18,6 +18,7 @@
 
 #include "base/fd.h"
 #include "base/sys.h"
+#include "base/text.h"
 #include "supervise/broker/gitfiles.h"
 
 #define SLOW_RETRY_US 5000
@@ -96,11 +97,18 @@ struct slow_open {
 	int file, flags;
 };
 
+/* A set of signals in /proc/TID/status: 16 hexadecimal digits. */
 static uint64_t signals_of(const char *status, const char *field)
 {
 	const char *line = strstr(status, field);
+	uint64_t set = 0;
 
-	return line ? strtoull(line + strlen(field), NULL, 16) : 0;
+	if (!line)
+		return 0;
+	line += strlen(field);
+	for (line += *line == '\t'; ascii_hex(*line) >= 0; line++)
+		set = set << 4 | (uint64_t)ascii_hex(*line);
+	return set;
 }
 
 /*
