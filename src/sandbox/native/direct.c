@@ -10,7 +10,8 @@
  * call is made again as any program makes it. docs/decisions/0008-bulk.md
  *
  * This is no part of the wall: nothing depends on who uses it, or on what the program does to it.
- * It needs of the C library, whichever that is, only errno; nothing is run when it is loaded.
+ * It needs of the C library, whichever that is, only errno, and how threads are cancelled if it has
+ * that; nothing is run when it is loaded.
  */
 #include <errno.h>
 #include <linux/fcntl.h> /* not <fcntl.h>: what that declares is defined here */
