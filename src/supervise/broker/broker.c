@@ -349,6 +349,7 @@ static void serve(struct broker *b, int until)
 			continue;
 		}
 		c.tid = (pid_t)n.pid;
+		handover_turn(b, &n);
 		answer = domains_answer(&c);
 		if (b->performed && (answer != ANSWER_CONTINUE || call_may_make(&c)))
 			(void)__atomic_fetch_add(b->performed, 1, __ATOMIC_RELAXED);

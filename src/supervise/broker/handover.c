@@ -26,6 +26,7 @@
 #define STAY_MIN 500 /* calls before both ways are tried again; twice as many each time that */
 #define STAY_MAX 8000 /* the same one wins */
 #define SLOW_MAX 4 /* calls that would have been faster the other way: it is not as it was */
+#define OTHERS_MAX 8 /* calls in a row that get no file: then we move freely again */
 #define PAUSE_NS 1000000u /* between two calls that have nothing to do with each other */
 
 struct cpus {
@@ -189,31 +190,59 @@ static bool choose(struct handover *h)
 }
 
 /*
- * Taking the file, the caller wakes us: after a pause on an idle processor again, where it would
- * follow us to. So we stay, too. Where calls come in a row it happens seldom.
+ * Taking the file, the caller wakes us: on an idle processor again, where it would follow us to. So
+ * we stay, too: after a pause for this call, and where they come in a row as long as they do.
  */
-static int add_here(const struct call *c, int fd, bool cloexec, const struct cpus *here)
+static void stay(struct broker *b, const struct cpus *here)
 {
-	struct cpus ours _unfilled_;
-	bool stay = c->b->handover.phase == HANDOVER_CALM && cpus_of(0, &ours) && cpus_set(0, here);
-	int r = add(c, fd, cloexec, 0);
+	struct handover *h = &b->handover;
 
-	if (stay)
-		(void)cpus_set(0, &ours);
-	return r;
+	if (h->stays)
+		return;
+	if (!h->ours)
+		h->ours = arena_alloc(b->a, sizeof(*h->ours));
+	h->stays = cpus_of(0, h->ours) && cpus_set(0, here);
+}
+
+void handover_leave(struct broker *b)
+{
+	struct handover *h = &b->handover;
+
+	if (h->stays)
+		(void)cpus_set(0, h->ours);
+	h->stays = false;
+}
+
+void handover_turn(struct broker *b, const struct seccomp_notif *n)
+{
+	/* threads are made for these */
+	bool makes = n->data.nr == SYS_connect || n->data.nr == SYS_landlock_restrict_self;
+
+	if (b->handover.stays && (++b->handover.others > OTHERS_MAX || makes))
+		handover_leave(b);
 }
 
 int call_hand_over(const struct call *c, int fd, bool cloexec)
 {
 	struct broker *b = c->b;
 	struct cpus own _unfilled_, here _unfilled_;
+	/* of the first thread: what is remembered is about that */
+	bool first = !domain_is_entered(c);
 	int r;
 
 	/* in two steps only where no signal can come between them */
 	if (!b->sync_wake || !b->plan->wait_killable || !choose(&b->handover) ||
-	    !keep_here(c, &own, &here))
+	    !keep_here(c, &own, &here)) {
+		if (first)
+			handover_leave(b);
 		return call_send_fd(c, fd, cloexec);
-	r = add_here(c, fd, cloexec, &here);
+	}
+	if (first)
+		stay(b, &here);
+	b->handover.others = 0;
+	r = add(c, fd, cloexec, 0);
+	if (first && b->handover.phase == HANDOVER_CALM)
+		handover_leave(b);
 	let_go(c, &own, &here);
 	return r;
 }

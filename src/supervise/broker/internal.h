@@ -13,6 +13,7 @@
 #include "base/buf.h"
 #include "supervise/broker/broker.h"
 #include "supervise/broker/guard.h"
+#include "supervise/broker/handover.h"
 #include "supervise/broker/lockfile.h"
 #include "supervise/broker/place.h"
 
@@ -44,23 +45,6 @@ void tasks_start(struct tasks *all);
 struct own_mounts {
 	uint64_t id[OWN_MOUNTS_MAX];
 	size_t n;
-};
-
-/* How files are handed over (handover.c). */
-#define HANDOVER_TRIES 8
-
-enum handover_phase { HANDOVER_CALM, HANDOVER_FREE, HANDOVER_KEPT, HANDOVER_STAY };
-
-struct handover {
-	enum handover_phase phase;
-	bool kept; /* the caller is kept on our processor meanwhile */
-	bool free_wins; /* when last both ways were tried */
-	unsigned calls; /* of this phase */
-	unsigned stay; /* how many before both ways are tried again */
-	unsigned slow; /* of late, by more than those that were not */
-	uint64_t last; /* nanoseconds */
-	uint32_t took[HANDOVER_TRIES]; /* from one call to the next, in this phase */
-	uint32_t usual[HANDOVER_STAY]; /* by phase */
 };
 
 /* A path that was read for a call: it is not read twice. */
@@ -169,11 +153,6 @@ mode_t call_umask(const struct call *c);
 /* umask(2) is about to be performed. */
 void call_note_umask(const struct call *c, mode_t mask);
 bool call_is_valid(const struct call *c);
-
-/* Hand a descriptor to the command as the answer (handover.c): ANSWER_SENT, or -errno. */
-int call_send_fd(const struct call *c, int fd, bool cloexec);
-/* The same, from the serving thread: sooner, where possible; or its number, to be answered. */
-int call_hand_over(const struct call *c, int fd, bool cloexec);
 
 /* The task's pid as the command sees it and its name, PROCESS_NAME_MAX bytes. */
 void call_describe(const struct call *c, int32_t *ret_pid, char *ret_process);

@@ -179,6 +179,8 @@ static int open_slowly(const struct call *c, int *file, int flags)
 	if (!s)
 		return -ENOMEM;
 	*s = (struct slow_open){ c->b, *c->n, *file, flags };
+	if (!domain_is_entered(c))
+		handover_leave(c->b); /* it would stay where we do */
 	if (pthread_create(&thread, NULL, slow_open_main, s) != 0) {
 		free(s);
 		return -EAGAIN;
