@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "audit/lost.h"
 #include "audit/redact.h"
 #include "audit/store.h"
 #include "base/fd.h"
@@ -25,6 +26,7 @@ bool audit_config_of(const struct policy *p, struct audit_config *ret)
 {
 	*ret = (struct audit_config){
 		.path = p->audit_file,
+		.state_dir = p->state_dir,
 		.max_bytes = p->audit_max_size,
 		.max_files = (unsigned)p->audit_max_files,
 		.redact = p->audit_redact,
@@ -32,24 +34,31 @@ bool audit_config_of(const struct policy *p, struct audit_config *ret)
 	return p->audit_file != NULL;
 }
 
-int audit_open(const struct audit_config *config, struct audit **ret, struct error *e)
+static struct audit *new_log(const struct audit_config *config)
 {
 	struct audit *log = calloc(1, sizeof(*log));
-	char name[FILES_NAME_MAX];
 	struct rlimit limit;
-	uint64_t size;
-	int r;
 
 	if (!log)
 		abort();
 	log->files.dir = log->head = -1;
+	lost_choose_place(config->path, config->state_dir, log->files.place);
 	log->max_bytes = config->max_bytes ? config->max_bytes : DEFAULT_BYTES;
 	log->max_files = config->max_files ? config->max_files : DEFAULT_FILES;
 	log->redact = config->redact;
 	log->fsize_limit = UINT64_MAX;
 	if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
 		log->fsize_limit = limit.rlim_cur;
-	r = files_open(config->path, FILES_WRITE, &log->files, e);
+	return log;
+}
+
+int audit_open(const struct audit_config *config, struct audit **ret, struct error *e)
+{
+	struct audit *log = new_log(config);
+	char name[FILES_NAME_MAX];
+	uint64_t size;
+	int r = files_open(config->path, FILES_WRITE, &log->files, e);
+
 	if (r == 0) {
 		files_head_name(&log->files, name);
 		r = files_open_one(&log->files, name, FILES_WRITE, &size, e);
@@ -65,14 +74,26 @@ int audit_open(const struct audit_config *config, struct audit **ret, struct err
 	return 0;
 }
 
-int audit_open_for(const struct policy *p, struct audit **ret, struct error *e)
+struct audit *audit_open_or_lose(const struct audit_config *config)
+{
+	struct audit *log = NULL;
+	struct error e = { 0 };
+
+	if (audit_open(config, &log, &e) == 0)
+		return log;
+	log = new_log(config);
+	log->broken = e;
+	log->head = files_open_head_anyway(config->path);
+	return log;
+}
+
+struct audit *audit_open_for(const struct policy *p)
 {
 	struct audit_config config;
 
-	*ret = NULL;
 	if (p->state_dir && !(p->audit_file && path_within(p->audit_file, p->state_dir)))
 		files_make_directory(p->state_dir);
-	return audit_config_of(p, &config) ? audit_open(&config, ret, e) : 0;
+	return audit_config_of(p, &config) ? audit_open_or_lose(&config) : NULL;
 }
 
 void audit_close(struct audit *log)

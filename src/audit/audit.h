@@ -11,8 +11,9 @@
  *   json_kstring(&r.json, "toolName", name);      any number of fields
  *   audit_commit(log, &r, &e);                    in the log, or -errno and nothing of it
  *
- * A record that could not be written is counted; the next one that can be is preceded by a
- * record that says so. Whoever must not go on without a log (MCP) stops at the first
+ * A record that could not be written is counted, beyond the end of the process where that is
+ * possible; the next one that can be, by whichever process, is preceded by a record that
+ * says so. Whoever must not go on without a log (MCP) stops at the first
  * error; `ambit run` warns once.
  */
 #pragma once
@@ -33,6 +34,7 @@ struct audit;
 
 struct audit_config {
 	const char *path; /* absolute */
+	const char *state_dir; /* what ambit remembers besides; NULL = nothing */
 	uint64_t max_bytes; /* a file that is larger is put aside; 0 = the default */
 	unsigned max_files; /* kept besides the present one; 0 = the default */
 	bool redact;
@@ -48,10 +50,15 @@ bool audit_config_of(const struct policy *p, struct audit_config *ret);
 int audit_open(const struct audit_config *config, struct audit **ret, struct error *e) NODISCARD;
 void audit_close(struct audit *log); /* NULL is fine */
 /*
- * The log of a policy; *ret is NULL where there is to be none. The directory of ambit's own
- * records is made too, so that it can be hidden from the command.
+ * For those who go on without a log: where it cannot be opened, one whose every record fails with
+ * that error and is counted as lost.
  */
-int audit_open_for(const struct policy *p, struct audit **ret, struct error *e) NODISCARD;
+struct audit *audit_open_or_lose(const struct audit_config *config);
+/*
+ * The same for a policy; NULL where there is to be no log. The directory of ambit's own records is
+ * made too, so that it can be hidden from the command.
+ */
+struct audit *audit_open_for(const struct policy *p);
 
 static inline void audit_close_p(struct audit **log)
 {

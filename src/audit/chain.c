@@ -11,6 +11,8 @@
 #define HEAD_WORD "ambit-audit-1"
 #define HEAD_DIGITS 20
 #define HEAD_SUM_LEN 16
+#define LOST_WORD "ambit-lost-1"
+#define LOST_CODE_DIGITS 5
 
 const char chain_origin[SHA256_HEX_LEN + 1] =
 	"0000000000000000000000000000000000000000000000000000000000000000";
@@ -173,6 +175,18 @@ void chain_head_print(const struct chain_head *h, char ret[CHAIN_HEAD_LEN + 1])
 	text_copy(ret, CHAIN_HEAD_LEN + 1, buf_str(&b));
 }
 
+/* A blank and a number with leading zeros. */
+static bool take_digits(struct rest *r, size_t n, uint64_t *ret)
+{
+	char digits[HEAD_DIGITS + 1] = { 0 };
+
+	if (!take(r, " ") || (size_t)(r->end - r->at) < n)
+		return false;
+	memcpy(digits, r->at, n);
+	r->at += n;
+	return text_parse_u64(digits, UINT64_MAX, ret) == 0;
+}
+
 bool chain_head_parse(const char *text, size_t len, struct chain_head *ret)
 {
 	struct chain_head h = { 0 };
@@ -183,14 +197,8 @@ bool chain_head_parse(const char *text, size_t len, struct chain_head *ret)
 	if (len != CHAIN_HEAD_LEN || !take(&r, HEAD_WORD))
 		return false;
 	for (size_t i = 0; i < ARRAY_LEN(numbers); i++) {
-		char digits[HEAD_DIGITS + 1] = { 0 };
-
-		if (!take(&r, " "))
+		if (!take_digits(&r, HEAD_DIGITS, numbers[i]))
 			return false;
-		memcpy(digits, r.at, HEAD_DIGITS);
-		if (text_parse_u64(digits, UINT64_MAX, numbers[i]) < 0)
-			return false;
-		r.at += HEAD_DIGITS;
 	}
 	if (!take(&r, " ") || !take_hash(&r, h.hash))
 		return false;
@@ -199,5 +207,36 @@ bool chain_head_parse(const char *text, size_t len, struct chain_head *ret)
 	if (memcmp(again, text, CHAIN_HEAD_LEN) != 0)
 		return false;
 	*ret = h;
+	return true;
+}
+
+void chain_lost_print(const struct chain_lost *l, char ret[CHAIN_LOST_LEN + 1])
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(CHAIN_LOST_LEN);
+	char sum[SHA256_HEX_LEN + 1];
+
+	buf_printf(&b, LOST_WORD " %020" PRIu64 " %0*u %.*s", l->count, LOST_CODE_DIGITS,
+		   (unsigned)l->code, CHAIN_TIME_LEN, l->since);
+	sha256_hex(b.data, b.len, sum);
+	buf_printf(&b, " %.*s\n", HEAD_SUM_LEN, sum);
+	text_copy(ret, CHAIN_LOST_LEN + 1, buf_str(&b));
+}
+
+bool chain_lost_parse(const char *text, size_t len, struct chain_lost *ret)
+{
+	struct chain_lost l = { 0 };
+	struct rest r = { text, text + len };
+	char again[CHAIN_LOST_LEN + 1];
+	uint64_t code;
+
+	if (len != CHAIN_LOST_LEN || !take(&r, LOST_WORD) ||
+	    !take_digits(&r, HEAD_DIGITS, &l.count) || !take_digits(&r, LOST_CODE_DIGITS, &code) ||
+	    !take(&r, " ") || !take_time(&r, l.since) || l.count == 0)
+		return false;
+	l.code = (int)code;
+	chain_lost_print(&l, again);
+	if (memcmp(again, text, CHAIN_LOST_LEN) != 0)
+		return false;
+	*ret = l;
 	return true;
 }

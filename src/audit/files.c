@@ -45,13 +45,13 @@ void files_make_directory(const char *dir)
 	(void)!make_directories(dir, NULL);
 }
 
-static int check_directory(int dir, const char *path, struct error *e)
+static int check_directory(int dir, const char *path, uid_t user, struct error *e)
 {
 	struct stat st;
 
 	if (fstat(dir, &st) < 0)
 		return error_set(e, errno, "%s: %s", path, strerror(errno));
-	if ((st.st_uid != geteuid() && st.st_uid != 0) || (st.st_mode & (S_IWGRP | S_IWOTH)))
+	if ((st.st_uid != user && st.st_uid != 0) || (st.st_mode & (S_IWGRP | S_IWOTH)))
 		return error_set(e, EPERM,
 				 "%s: not a directory that only you can write to (see audit.path)",
 				 path);
@@ -81,7 +81,8 @@ int files_open(const char *path, enum files_use use, struct audit_files *ret, st
 	}
 	if (fd < 0)
 		return error_set(e, errno, "%s: %s", dir, strerror(errno));
-	r = check_directory(fd, dir, e);
+	ret->user = geteuid();
+	r = check_directory(fd, dir, ret->user, e);
 	if (r < 0)
 		return r;
 	text_copy(ret->name, sizeof(ret->name), slash + 1);
@@ -96,14 +97,25 @@ void files_close(struct audit_files *f)
 }
 
 /* A second name would be a way to it that nobody guards. */
-static int check_file(int fd, struct stat *st)
+static int check_file(int fd, uid_t user, struct stat *st)
 {
 	if (fstat(fd, st) < 0)
 		return -errno;
-	if (!S_ISREG(st->st_mode) || st->st_nlink > 1 ||
-	    (st->st_uid != geteuid() && st->st_uid != 0) || (st->st_mode & (S_IWGRP | S_IWOTH)))
+	if (!S_ISREG(st->st_mode) || st->st_nlink > 1 || (st->st_uid != user && st->st_uid != 0) ||
+	    (st->st_mode & (S_IWGRP | S_IWOTH)))
 		return -EPERM;
 	return 0;
+}
+
+static int refuse_open(const struct audit_files *f, const char *name, int code, struct error *e)
+{
+	/* of one name, opened without following: it cannot be a loop */
+	if (code == ELOOP)
+		return error_set(e, code,
+				 "%s: %s is a symbolic link and is not followed: name the file "
+				 "that it leads to (audit.path, --file)",
+				 f->path, name);
+	return error_set(e, code, "%s (%s): %s", f->path, name, strerror(code));
 }
 
 int files_open_one(const struct audit_files *f, const char *name, enum files_use use,
@@ -116,8 +128,8 @@ int files_open_one(const struct audit_files *f, const char *name, enum files_use
 	int r;
 
 	if (fd < 0)
-		return error_set(e, errno, "%s (%s): %s", f->path, name, strerror(errno));
-	r = check_file(fd, &st);
+		return refuse_open(f, name, errno, e);
+	r = check_file(fd, f->user, &st);
 	if (r < 0)
 		return error_set(e, -r, "%s (%s): not a file that only you can write to", f->path,
 				 name);
@@ -130,6 +142,22 @@ int files_open_one(const struct audit_files *f, const char *name, enum files_use
 void files_head_name(const struct audit_files *f, char ret[FILES_NAME_MAX])
 {
 	(void)snprintf(ret, FILES_NAME_MAX, "%.*s.head", FILES_NAME_MAX - 8, f->name);
+}
+
+int files_open_head_anyway(const char *path)
+{
+	char head[FILES_PATH_MAX];
+	_cleanup_fd_ int fd = -1;
+	struct stat st;
+	int r;
+
+	if (snprintf(head, sizeof(head), "%s.head", path) >= (int)sizeof(head))
+		return -ENAMETOOLONG;
+	fd = open(head, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (fd < 0)
+		return -errno;
+	r = check_file(fd, geteuid(), &st);
+	return r < 0 ? r : TAKE_FD(fd);
 }
 
 void files_old_name(const struct audit_files *f, uint64_t seq, char ret[FILES_NAME_MAX])
@@ -211,15 +239,21 @@ int files_lock(int fd, int operation)
 	return 0;
 }
 
-bool files_read_head(int fd, struct chain_head *ret)
+enum files_head files_read_head(int fd, struct chain_head *ret)
 {
-	char text[CHAIN_HEAD_LEN + 1];
+	char text[CHAIN_HEAD_LEN + CHAIN_LOST_LEN + 1];
 	ssize_t n = pread(fd, text, sizeof(text), 0);
+	struct chain_head h;
 
 	if (n == 0) {
 		*ret = (struct chain_head){ .first = 1 };
 		memcpy(ret->hash, chain_origin, sizeof(ret->hash));
-		return true;
+		return FILES_HEAD_EMPTY;
 	}
-	return n == CHAIN_HEAD_LEN && chain_head_parse(text, (size_t)n, ret);
+	if (n < CHAIN_HEAD_LEN || !chain_head_parse(text, CHAIN_HEAD_LEN, &h) ||
+	    (n > CHAIN_HEAD_LEN &&
+	     !chain_lost_parse(text + CHAIN_HEAD_LEN, (size_t)n - CHAIN_HEAD_LEN, &h.lost)))
+		return FILES_HEAD_BAD;
+	*ret = h;
+	return FILES_HEAD_OK;
 }

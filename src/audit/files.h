@@ -9,16 +9,20 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "audit/chain.h"
 #include "base/error.h"
 
 #define FILES_NAME_MAX 256
+#define FILES_PATH_MAX 4096
 
 struct audit_files {
 	int dir; /* -1 = closed */
+	uid_t user; /* whose log it is: asked once, it is a system call */
 	char name[FILES_NAME_MAX];
-	char path[4096]; /* as given, for messages */
+	char path[FILES_PATH_MAX]; /* as given, for messages */
+	char place[FILES_PATH_MAX]; /* a second one, for what is lost (lost.h); "" = none */
 };
 
 #define AUDIT_FILES_INIT                                                                           \
@@ -44,6 +48,11 @@ void files_close(struct audit_files *f);
  */
 int files_open_one(const struct audit_files *f, const char *name, enum files_use use,
 		   uint64_t *ret_size, struct error *e) NODISCARD;
+/*
+ * The head of a log whose directory may not be safe: never made, only as long as it is a file of
+ * this user alone. What is in it is for the caller to judge.
+ */
+int files_open_head_anyway(const char *path) NODISCARD;
 void files_head_name(const struct audit_files *f, char ret[FILES_NAME_MAX]);
 void files_old_name(const struct audit_files *f, uint64_t seq, char ret[FILES_NAME_MAX]);
 
@@ -56,7 +65,8 @@ int files_list_old(const struct audit_files *f, uint64_t **ret, size_t *ret_n) N
 int files_lock(int fd, int operation) NODISCARD;
 
 /*
- * The head. false: not one. An empty one, as its first writer makes it and may leave it, is that of
- * an empty log; more than one line cannot have been written under it.
+ * The head. An empty one is that of a log that nobody has written to: its first writer fills it
+ * before there is a line. *ret is set unless it is bad.
  */
-bool files_read_head(int fd, struct chain_head *ret);
+enum files_head { FILES_HEAD_BAD, FILES_HEAD_EMPTY, FILES_HEAD_OK };
+enum files_head files_read_head(int fd, struct chain_head *ret);

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "audit/lost.h"
 #include "base/fd.h"
 #include "base/text.h"
 
@@ -67,9 +68,23 @@ static int take_files(const struct audit_files *f, uint64_t after, struct snapsh
 	return 0;
 }
 
+/* Under the lock: nobody tells of it and forgets it meanwhile. */
+static void take_lost(const struct audit_files *f, struct snapshot *s)
+{
+	struct chain_lost more;
+	_cleanup_fd_ int place = lost_open_place(f->place, &more);
+
+	s->lost = s->head.lost;
+	if (place >= 0)
+		lost_merge(&s->lost, &more);
+}
+
 int snapshot_take(const struct audit_files *f, uint64_t after, struct snapshot *ret,
 		  struct error *e)
 {
+	static const enum snapshot_head states[] = { [FILES_HEAD_BAD] = SNAPSHOT_HEAD_BAD,
+						     [FILES_HEAD_EMPTY] = SNAPSHOT_HEAD_EMPTY,
+						     [FILES_HEAD_OK] = SNAPSHOT_HEAD_OK };
 	struct snapshot s = { .head_state = SNAPSHOT_HEAD_MISSING };
 	_cleanup_fd_ int head = -1;
 	uint64_t size;
@@ -86,8 +101,8 @@ int snapshot_take(const struct audit_files *f, uint64_t after, struct snapshot *
 		return error_set(e, -r, "%s: %s", f->path,
 				 r == -ETIMEDOUT ? "another process holds the lock" : strerror(-r));
 	if (head >= 0)
-		s.head_state =
-			files_read_head(head, &s.head) ? SNAPSHOT_HEAD_OK : SNAPSHOT_HEAD_BAD;
+		s.head_state = states[files_read_head(head, &s.head)];
+	take_lost(f, &s);
 	r = take_files(f, after, &s, e);
 	if (r < 0)
 		snapshot_done(&s);

@@ -20,12 +20,20 @@ struct snapshot_file {
 	char name[FILES_NAME_MAX];
 };
 
+enum snapshot_head {
+	SNAPSHOT_HEAD_MISSING,
+	SNAPSHOT_HEAD_BAD,
+	SNAPSHOT_HEAD_EMPTY,
+	SNAPSHOT_HEAD_OK,
+};
+
 struct snapshot {
 	struct snapshot_file *v; /* the last is the present one, if it exists */
 	size_t n;
 	bool has_present;
-	enum { SNAPSHOT_HEAD_MISSING, SNAPSHOT_HEAD_BAD, SNAPSHOT_HEAD_OK } head_state;
+	enum snapshot_head head_state;
 	struct chain_head head;
+	struct chain_lost lost; /* records that could not be written, and no record tells yet */
 	char head_name[FILES_NAME_MAX];
 	uint64_t present_ino; /* of the present file; 0 = none */
 };

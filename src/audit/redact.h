@@ -5,11 +5,13 @@
  *
  *   passwords in URLs                  https://me:[redacted]@host/
  *   values under telling names         PASSWORD=[redacted], --token [redacted], "apiKey": "[redacted]"
+ *   what a program takes for one       mysql -p[redacted], curl -u me:[redacted]
  *   authorization and cookie headers   Authorization: Bearer [redacted]
  *   tokens of well-known forms         ghp_[redacted], sk-[redacted], AKIA[redacted], JWTs
  *   private keys                       -----BEGIN [redacted]
  *
- * A secret without any such mark is not found.
+ * A secret without any such mark is not found. What a shell would run behind one is kept: nobody
+ * can hide a command so, but inside the value itself (TOKEN='rm x'; eval "$TOKEN").
  */
 #pragma once
 

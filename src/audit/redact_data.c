@@ -5,10 +5,13 @@
 #include <string.h>
 
 #include "audit/redact.h"
+#include "audit/redact_command.h"
 #include "audit/redact_names.h"
 #include "base/json.h"
 #include "base/json_read.h"
 #include "base/text.h"
+
+#define WORDS_BACK 256 /* looked at before a word; there may be very many */
 
 static const char *program_of(const char *word)
 {
@@ -17,10 +20,21 @@ static const char *program_of(const char *word)
 	return slash ? slash + 1 : word;
 }
 
+static const char *behind_last(const char *word, const char *chars)
+{
+	const char *part = word;
+
+	for (; *word; word++) {
+		if (strchr(chars, *word))
+			part = word + 1;
+	}
+	return part;
+}
+
 /* Is one of the words before i the name of such a program (env X=1 curl ...)? */
 static bool is_run(char *const *argv, size_t i, const char *const *programs)
 {
-	for (size_t k = 0; k < i; k++) {
+	for (size_t k = i > WORDS_BACK ? i - WORDS_BACK : 0; k < i; k++) {
 		for (size_t m = 0; programs[m]; m++) {
 			if (strcmp(program_of(argv[k]), programs[m]) == 0)
 				return true;
@@ -29,41 +43,82 @@ static bool is_run(char *const *argv, size_t i, const char *const *programs)
 	return false;
 }
 
-static bool is_password_letter(char *const *argv, size_t i)
+/* What the words before i tell of it: the first one, and as many as it takes. */
+static struct redact_command command_before(char *const *argv, size_t i)
 {
-	static const char *const programs[] = { "mysql",       "mysqldump",     "mysqladmin",
-						"mysqlimport", "mariadb",       "mariadb-dump",
-						"sshpass",     "mariadb-admin", NULL };
+	struct redact_command c = { .program = NULL };
+	size_t from = i > WORDS_BACK ? i - WORDS_BACK : 1;
 
-	return strncmp(argv[i], "-p", 2) == 0 && is_run(argv, i, programs);
+	if (i > 0)
+		redact_command_pass(&c, argv[0], strlen(argv[0]));
+	for (size_t k = from; k < i; k++) {
+		if (strcmp(argv[k], ";") == 0 || strcmp(argv[k], "|") == 0 ||
+		    strcmp(argv[k], "&&") == 0)
+			c = (struct redact_command){ .program = NULL };
+		else
+			redact_command_pass(&c, argv[k], strlen(argv[k]));
+	}
+	return c;
 }
 
-static bool is_user_option(char *const *argv, size_t i)
+/* Does the word announce that the next one is a secret: --password, config set //host/:_authToken? */
+static bool announces(const char *word, const struct redact_command *c)
 {
-	static const char *const programs[] = { "curl", "http", "https", "xh", NULL };
+	const char *name = word;
 
-	return (strcmp(argv[i], "-u") == 0 || strcmp(argv[i], "--user") == 0 ||
-		strcmp(argv[i], "-a") == 0 || strcmp(argv[i], "--auth") == 0) &&
-	       is_run(argv, i, programs);
-}
-
-/* Does the word announce that the next one is a secret? */
-static bool announces(char *const *argv, size_t i)
-{
-	const char *word = argv[i];
-
-	if (word[0] != '-' || strchr(word, '='))
+	if (strchr(word, '=') || c->was_option)
 		return false;
-	/* for the others -p alone asks for it */
-	if (is_password_letter(argv, i))
-		return !word[2] && strcmp(program_of(argv[0]), "sshpass") == 0;
-	return redact_name(word, strlen(word)) == REDACT_VALUE;
+	if (word[0] != '-' && c->setting != SETTING_NAMED)
+		return false;
+	if (word[0] != '-')
+		name = behind_last(word, ":/");
+	return redact_name(name, strlen(name)) == REDACT_VALUE;
 }
 
-/* -c, -lc: the next word is a script, whose first word may be an assignment */
+/* The value at word[value], behind `after` if there is one. false = there is no secret in it. */
+static bool put_value_of(const struct redact_option *o, const char *word, size_t value,
+			 struct buf *out)
+{
+	const char *start = word + value;
+
+	if (o->after) {
+		start = strchr(start, o->after);
+		start = start ? start + 1 : "";
+	}
+	if (!*start)
+		return false;
+	buf_append(out, word, (size_t)(start - word));
+	buf_puts(out, REDACTED);
+	return true;
+}
+
+static bool put_program_word(const struct redact_command *c, const char *word, struct buf *out)
+{
+	size_t n = strlen(word), value = 0;
+	const struct redact_option *o;
+
+	if (c->pending)
+		return !redact_looks_like_option(word, n) && put_value_of(c->pending, word, 0, out);
+	o = redact_command_option(c, word, n, &value);
+	return o && value < n && put_value_of(o, word, value, out);
+}
+
+/* -c, -lc, -S of env: the next word is a script, whose first word may be an assignment */
 static bool is_script_option(const char *word)
 {
-	return word[0] == '-' && word[1] != '-' && text_ends(word, "c");
+	return word[0] == '-' && word[1] != '-' && (text_ends(word, "c") || text_ends(word, "S"));
+}
+
+/* Programs that take a word for a script: an assignment may be the first of its commands. */
+static bool may_be_script(char *const *argv, size_t i)
+{
+	static const char *const runners[] = { "sh",     "bash",    "dash",     "zsh",   "ksh",
+					       "fish",   "ash",     "busybox",  "eval",  "su",
+					       "ssh",    "watch",   "parallel", "perl",  "ruby",
+					       "python", "python3", "node",     "xargs", NULL };
+
+	return (i > 0 && is_script_option(argv[i - 1])) || is_run(argv, i, runners) ||
+	       strpbrk(argv[i], "\r\n");
 }
 
 /* NAME=VALUE as a whole word: the value goes to its end, whatever is in it. */
@@ -81,20 +136,16 @@ static bool is_assignment(const char *word, size_t *ret_value)
 
 void redact_argument(char *const *argv, size_t i, struct buf *out)
 {
-	const char *word = argv[i], *colon;
+	struct redact_command c = command_before(argv, i);
+	const char *word = argv[i];
 	size_t value;
 
-	if (i > 0 && *word && (word[0] != '-' || !word[1]) && announces(argv, i - 1)) {
+	if (i > 0 && *word && !redact_looks_like_option(word, strlen(word)) &&
+	    announces(argv[i - 1], &c)) {
 		buf_puts(out, REDACTED);
+	} else if (put_program_word(&c, word, out)) {
 		return;
-	}
-	colon = i > 0 && is_user_option(argv, i - 1) ? strchr(word, ':') : NULL;
-	if (colon && colon[1]) {
-		buf_append(out, word, (size_t)(colon + 1 - word));
-		buf_puts(out, REDACTED);
-	} else if (is_password_letter(argv, i) && word[2]) {
-		buf_puts(out, "-p" REDACTED);
-	} else if (!(i > 0 && is_script_option(argv[i - 1])) && is_assignment(word, &value)) {
+	} else if (!may_be_script(argv, i) && is_assignment(word, &value)) {
 		buf_append(out, word, value);
 		buf_puts(out, REDACTED);
 	} else {
@@ -125,7 +176,7 @@ static enum redact_name name_of(const struct json_span *key)
 /* Bounded by the depth that json_parse() lets through. */
 static void put_value(struct json *j, const struct json_span *value, enum redact_name name)
 {
-	bool whole = name == REDACT_VALUE || name == REDACT_HEADER;
+	bool whole = name != REDACT_NOT && name != REDACT_COUNT;
 	struct json_walk w = json_walk(value);
 	struct json_span key, member;
 

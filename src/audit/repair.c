@@ -4,7 +4,8 @@
  * longer than the head says, by lines that continue the chain and at most one that was cut.
  * It may never rightly be shorter, except that it was just put aside. Whatever else is
  * found stays in the files and in the numbering, so that `ambit log verify` sees it too:
- * repairing never makes a changed log look whole.
+ * repairing never makes a changed log look whole. Where the head itself is gone nobody knows any
+ * more how much there was: the record about that is what `ambit log verify` sees.
  */
 #include "audit/repair.h"
 
@@ -190,17 +191,6 @@ static int rebuild_head(const struct audit_files *f, const struct window *w, str
 	return 0;
 }
 
-/* An empty head, but more than the one line that can have been written under it. */
-static bool is_robbed(const struct audit_files *f, const struct window *w)
-{
-	_cleanup_free_ uint64_t *old = NULL;
-	const char *first = memchr(w->text, '\n', w->len);
-	size_t n = 0;
-
-	return (first && memchr(first + 1, '\n', w->len - (size_t)(first + 1 - w->text))) ||
-	       files_list_old(f, &old, &n) < 0 || n > 0;
-}
-
 int repair_tail(const struct audit_files *f, int fd, uint64_t size, const struct chain_head *known,
 		struct repair *ret)
 {
@@ -221,8 +211,6 @@ int repair_tail(const struct audit_files *f, int fd, uint64_t size, const struct
 	r = window_read(fd, ret->problem == REPAIR_SHORTENED ? 0 : from, size, &w);
 	if (r < 0)
 		return r;
-	if (known && known->seq == 0 && is_robbed(f, &w))
-		known = NULL;
 	if (!known)
 		ret->problem = REPAIR_HEAD;
 	ret->head = known ? *known : start;

@@ -16,7 +16,7 @@ enum repair_problem {
 	REPAIR_TORN, /* a line was cut short: it is taken out, its text is in the record */
 	REPAIR_SHORTENED, /* lines that the head knows are not there */
 	REPAIR_FOREIGN, /* there are lines that do not belong to the chain */
-	REPAIR_HEAD, /* the head was missing or not readable */
+	REPAIR_HEAD, /* the head was missing, emptied or not readable */
 };
 
 struct repair {

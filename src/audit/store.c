@@ -7,9 +7,12 @@
  *   3. append the line with one write; if not all of it fits, cut the file back
  *   4. bring the head up to date
  *
- * A process that is killed in between leaves a longer file, or one with a cut last line; the
- * next writer sees that by step 1. Nothing is synced to disk: what was written
- * survives the end of every process, but not of the machine's power.
+ * The very first writer brings the head up to date before step 3, too: an empty one is never
+ * found beside a line. A process that is killed in between leaves a longer file, or one with a
+ * cut last line; the next writer sees that by step 1. A line that could not be added is counted
+ * where that is possible (lost.c), and the next line that can be is preceded by one that tells.
+ * Nothing is synced to disk: what was written survives the end of every process, but not of
+ * the machine's power.
  */
 #include "audit/store.h"
 
@@ -23,6 +26,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "audit/lost.h"
 #include "audit/repair.h"
 #include "base/fd.h"
 #include "base/sys.h"
@@ -36,6 +40,8 @@ struct tail {
 	struct chain_head head; /* with what was added so far */
 	uint64_t size; /* of the file, before */
 	bool repaired; /* the head is behind: not the time to put the file aside */
+	bool trim; /* the head is longer than what takes its place */
+	int place; /* where losses are remembered besides the head, locked; -1 = none are */
 	struct buf lines; /* to be written */
 	uint64_t drop[16]; /* files that are too many, to be removed at the end */
 	size_t n_drop;
@@ -44,19 +50,26 @@ struct tail {
 static void tail_done(struct tail *t)
 {
 	fd_close(t->fd);
+	fd_close(t->place);
 	buf_done(&t->lines);
 }
 #define _cleanup_tail_ __attribute__((cleanup(tail_done)))
+
+static void now(char ret[CHAIN_TIME_LEN + 1])
+{
+	struct timespec ts;
+
+	(void)clock_gettime(CLOCK_REALTIME, &ts);
+	chain_time((int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000, ret);
+}
 
 static void add_line(struct tail *t, const char *event, const struct buf *fields)
 {
 	struct chain_line l = { .seq = t->head.seq + 1 };
 	size_t start = t->lines.len;
-	struct timespec ts;
 
-	(void)clock_gettime(CLOCK_REALTIME, &ts);
 	memcpy(l.prev, t->head.hash, sizeof(l.prev));
-	chain_time((int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000, l.time);
+	now(l.time);
 	text_copy(l.event, sizeof(l.event), event);
 	chain_print(&l, &t->lines);
 	buf_append(&t->lines, buf_str(fields), fields->len);
@@ -79,31 +92,61 @@ static void add_repair(struct tail *t, const struct repair *r)
 	add_line(t, "repair", &b);
 }
 
-static void add_lost(struct tail *t, const struct audit *log)
+static void add_lost(struct tail *t, const struct chain_lost *lost)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(AUDIT_RECORD_MAX);
 	struct json j = { .out = &b, .depth = 1 };
 
-	json_kint(&j, "count", (int64_t)log->lost);
-	json_kstring(&j, "reason", strerror(log->lost_code));
+	json_kint(&j, "count", (int64_t)lost->count);
+	json_kstring(&j, "reason", strerror(lost->code));
+	json_kstring(&j, "since", lost->since);
 	add_line(t, "lost", &b);
+}
+
+static int write_head(const struct audit *log, const struct chain_head *h)
+{
+	char text[CHAIN_HEAD_LEN + 1];
+	ssize_t n;
+
+	chain_head_print(h, text);
+	n = pwrite(log->head, text, CHAIN_HEAD_LEN, 0);
+	if (n == CHAIN_HEAD_LEN)
+		return 0;
+	return n < 0 ? -errno : -ENOSPC;
+}
+
+/* Nothing was ever written here, as far as the files tell. */
+static bool is_new(const struct audit *log, const struct tail *t)
+{
+	_cleanup_free_ uint64_t *old = NULL;
+	size_t n = 0;
+
+	return t->size == 0 && files_list_old(&log->files, &old, &n) == 0 && n == 0;
 }
 
 static int find_tail(const struct audit *log, struct tail *t, struct error *e)
 {
-	struct chain_head known;
-	struct repair r;
-	bool ok = files_read_head(log->head, &known);
-	int err;
+	struct chain_head known = { 0 };
+	struct repair r = { .problem = REPAIR_NONE };
+	enum files_head state = files_read_head(log->head, &known);
+	int err = 0;
 
 	t->fd = files_open_one(&log->files, log->files.name, FILES_WRITE, &t->size, e);
 	if (t->fd < 0)
 		return t->fd;
-	if (ok && t->size == known.size && known.seq > 0) {
+	t->trim = state == FILES_HEAD_BAD || known.lost.count > 0;
+	if (state == FILES_HEAD_OK && t->size == known.size && known.seq > 0) {
 		t->head = known;
 		return 0;
 	}
-	err = repair_tail(&log->files, t->fd, t->size, ok ? &known : NULL, &r);
+	/* from now on an empty head beside a line is one that was robbed */
+	if (state == FILES_HEAD_EMPTY && is_new(log, t)) {
+		err = write_head(log, &known);
+		state = FILES_HEAD_OK;
+	}
+	if (err == 0)
+		err = repair_tail(&log->files, t->fd, t->size,
+				  state == FILES_HEAD_OK ? &known : NULL, &r);
 	if (err < 0)
 		return error_set(e, -err, "%s: %s", log->files.path, strerror(-err));
 	t->head = r.head;
@@ -147,18 +190,6 @@ static int put_aside(const struct audit *log, struct tail *t, uint64_t last, str
 	return 0;
 }
 
-static int write_head(const struct audit *log, const struct chain_head *h)
-{
-	char text[CHAIN_HEAD_LEN + 1];
-	ssize_t n;
-
-	chain_head_print(h, text);
-	n = pwrite(log->head, text, CHAIN_HEAD_LEN, 0);
-	if (n == CHAIN_HEAD_LEN)
-		return 0;
-	return n < 0 ? -errno : -ENOSPC;
-}
-
 /* All the lines and the head, or nothing. */
 static int write_lines(const struct audit *log, struct tail *t, struct error *e)
 {
@@ -173,25 +204,58 @@ static int write_lines(const struct audit *log, struct tail *t, struct error *e)
 	t->head.size = t->size + t->lines.len;
 	if (r == 0)
 		r = write_head(log, &t->head);
-	if (r == 0)
+	if (r == 0) {
+		/* only now: should this fail, what was lost is told twice */
+		if (t->trim)
+			(void)!ftruncate(log->head, CHAIN_HEAD_LEN);
 		return 0;
+	}
 	/* a part of a line must not stay; should this fail too, the next writer mends it */
 	(void)!ftruncate(t->fd, (off_t)t->size);
 	return error_set(e, -r, "%s: %s", log->files.path, strerror(-r));
 }
 
+/* What was lost before, by whomever, in one record. */
+static void tell_lost(struct audit *log, struct tail *t)
+{
+	struct chain_lost sum = t->head.lost, more;
+
+	lost_merge(&sum, &log->lost);
+	if (!log->looked) {
+		t->place = lost_open_place(log->files.place, &more);
+		if (t->place >= 0)
+			lost_merge(&sum, &more);
+	}
+	if (sum.count)
+		add_lost(t, &sum);
+}
+
+/* What was told is forgotten, and files that are too many go. */
+static void clean_up(struct audit *log, const struct tail *t)
+{
+	if (t->place >= 0)
+		lost_forget_place(log->files.place);
+	log->lost = (struct chain_lost){ 0 };
+	log->looked = true;
+	for (size_t i = 0; i < t->n_drop; i++) {
+		char name[FILES_NAME_MAX];
+
+		files_old_name(&log->files, t->drop[i], name);
+		(void)unlinkat(log->files.dir, name, 0);
+	}
+}
+
 static int append_locked(struct audit *log, const char *event, const struct buf *fields,
 			 struct error *e)
 {
-	_cleanup_tail_ struct tail t = { .fd = -1, .lines = BUF_INIT(LINES_MAX) };
+	_cleanup_tail_ struct tail t = { .fd = -1, .place = -1, .lines = BUF_INIT(LINES_MAX) };
 	int r = find_tail(log, &t, e);
 	uint64_t last;
 
 	if (r < 0)
 		return r;
 	last = t.head.seq;
-	if (log->lost)
-		add_lost(&t, log);
+	tell_lost(log, &t);
 	add_line(&t, event, fields);
 	if (!t.repaired && t.size > 0 && t.size + t.lines.len > log->max_bytes) {
 		r = put_aside(log, &t, last, e);
@@ -199,31 +263,44 @@ static int append_locked(struct audit *log, const char *event, const struct buf 
 			return r;
 	}
 	r = write_lines(log, &t, e);
-	for (size_t i = 0; r == 0 && i < t.n_drop; i++) {
-		char name[FILES_NAME_MAX];
-
-		files_old_name(&log->files, t.drop[i], name);
-		(void)unlinkat(log->files.dir, name, 0);
-	}
+	if (r == 0)
+		clean_up(log, &t);
 	return r;
+}
+
+/* One record more is lost. With those that only this process knows of, wherever they can be kept. */
+static void remember(struct audit *log, int code, bool locked)
+{
+	struct chain_lost one = { .count = 1, .code = code };
+
+	now(one.since);
+	lost_merge(&log->lost, &one);
+	/* to grow a file past the limit would be a signal */
+	if (log->fsize_limit < CHAIN_HEAD_LEN + CHAIN_LOST_LEN)
+		return;
+	if (locked && lost_add_to_head(log->head, &log->lost) == 0) {
+		log->lost = (struct chain_lost){ 0 };
+	} else if (lost_add_to_place(log->files.place, &log->lost) == 0) {
+		log->lost = (struct chain_lost){ 0 };
+		log->looked = false;
+	}
 }
 
 int store_append(struct audit *log, const char *event, const struct buf *fields, struct error *e)
 {
-	int r = files_lock(log->head, LOCK_EX);
+	int lock = log->head < 0 ? -EBADF : files_lock(log->head, LOCK_EX), r;
 
-	if (r < 0) {
-		r = error_set(e, -r, "%s: %s", log->files.path,
-			      r == -ETIMEDOUT ? "another process holds the lock" : strerror(-r));
-	} else {
+	if (log->broken.code)
+		r = error_set(e, log->broken.code, "%s", log->broken.text);
+	else if (lock < 0)
+		r = error_set(e, -lock, "%s: %s", log->files.path,
+			      lock == -ETIMEDOUT ? "another process holds the lock"
+						 : strerror(-lock));
+	else
 		r = append_locked(log, event, fields, e);
+	if (r < 0)
+		remember(log, -r, lock == 0);
+	if (lock == 0)
 		(void)flock(log->head, LOCK_UN);
-	}
-	if (r == 0) {
-		log->lost = 0;
-	} else {
-		if (!log->lost++)
-			log->lost_code = -r;
-	}
 	return r;
 }

@@ -12,8 +12,9 @@ struct audit {
 	unsigned max_files;
 	bool redact;
 	uint64_t fsize_limit; /* RLIMIT_FSIZE: going over it would be a signal */
-	uint64_t lost; /* records that could not be written */
-	int lost_code; /* why: errno of the first */
+	struct error broken; /* code other than 0: it could not be opened, all records are lost */
+	struct chain_lost lost; /* those that could be remembered nowhere else */
+	bool looked; /* at the second place for those of others */
 };
 
 /*

@@ -87,10 +87,17 @@ static const char *text_of(struct verifier *v, const struct json_span *object, c
 
 /* What the log itself tells of accidents. */
 static void note_accident(struct verifier *v, const struct json_span *object,
-			  const struct chain_line *l)
+			  const struct chain_line *l, const struct entry *e)
 {
 	bool repair = strcmp(l->event, "repair") == 0;
 
+	/* nothing else remembers it: the chain goes on from whatever was left */
+	if (repair && strcmp(text_of(v, object, "problem"), "head") == 0) {
+		add_problem(v, VERIFY_HEAD, e->file, e->number,
+			    "it was missing or not what was written when this record was added: "
+			    "whether records are missing before it cannot be said");
+		return;
+	}
 	if ((!repair && strcmp(l->event, "lost") != 0) || v->out->n_notes >= VERIFY_PROBLEMS_MAX)
 		return;
 	if (repair && strcmp(text_of(v, object, "problem"), "torn") == 0)
@@ -133,7 +140,7 @@ static int take_line(void *ctx, const struct snapshot_line *line)
 		return 0;
 	e->seq = l.seq;
 	memcpy(e->prev, l.prev, sizeof(e->prev));
-	note_accident(v, &object, &l);
+	note_accident(v, &object, &l, e);
 	return 0;
 }
 
@@ -317,20 +324,22 @@ static void judge_end(struct verifier *v, const struct entry *last)
 
 static void judge_head(struct verifier *v, const struct entry *last)
 {
+	static const char *const texts[] = {
+		[SNAPSHOT_HEAD_MISSING] = "not there",
+		[SNAPSHOT_HEAD_BAD] = "not what was written",
+		[SNAPSHOT_HEAD_EMPTY] = "empty",
+	};
 	const struct chain_head *h = &v->s->head;
 
-	if (v->s->head_state != SNAPSHOT_HEAD_OK) {
-		add_problem(v, VERIFY_HEAD, v->s->head_name, 0,
-			    v->s->head_state == SNAPSHOT_HEAD_MISSING
-				    ? "not there: whether records are missing at the end cannot "
-				      "be said"
-				    : "not what was written: whether records are missing at the "
-				      "end cannot be said");
+	/* its first writer has not come to it yet, or was killed */
+	if (v->s->head_state == SNAPSHOT_HEAD_EMPTY && v->n == 0)
 		return;
-	}
-	if (h->seq == 0 && (v->out->records > 1 || v->s->n > 1)) {
-		add_problem(v, VERIFY_HEAD, v->s->head_name, 0,
-			    "empty: whether records are missing at the end cannot be said");
+	if (v->s->head_state != SNAPSHOT_HEAD_OK) {
+		add_problem(
+			v, VERIFY_HEAD, v->s->head_name, 0,
+			arena_printf(v->a,
+				     "%s: whether records are missing at the end cannot be said",
+				     texts[v->s->head_state]));
 		return;
 	}
 	if (v->out->first > h->first)
@@ -340,6 +349,19 @@ static void judge_head(struct verifier *v, const struct entry *last)
 					 " should stand before this line and are not there",
 					 h->first, v->out->first - 1));
 	judge_end(v, last);
+}
+
+/* What no record tells yet. */
+static void note_lost(struct verifier *v)
+{
+	const struct chain_lost *lost = &v->s->lost;
+
+	if (lost->count)
+		add_note(v, arena_printf(v->a,
+					 "after record %" PRIu64 ", since %s, %" PRIu64
+					 " records could not be written: %s",
+					 v->out->last, lost->since, lost->count,
+					 strerror(lost->code)));
 }
 
 int audit_verify(struct arena *a, const struct snapshot *s, struct verify_result *ret,
@@ -357,5 +379,6 @@ int audit_verify(struct arena *a, const struct snapshot *s, struct verify_result
 	ret->records = v.n_by_seq;
 	last = judge_lines(&v);
 	judge_head(&v, last);
+	note_lost(&v);
 	return 0;
 }

@@ -9,14 +9,15 @@
 #include <stddef.h>
 
 #include "base/arena.h"
+#include "base/path.h"
 
-#define GITCONFIG_MAX ((size_t)1 << 20)
+#define GITCONFIG_MAX VIEW_READ_MAX /* what the broker lets it grow to is read in the next run */
 #define GITCONFIG_KEY_MAX 256
 
 struct gitconfig_entry {
 	const char *key; /* section[.subsection].name, section and name in lower case */
 	const char *value; /* NULL for a name without "=" */
-	bool used; /* a mark of the caller's own */
+	size_t taken; /* the caller's own */
 };
 
 struct gitconfig_entries {

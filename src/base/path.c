@@ -9,12 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "base/sys.h"
 
-#define VIEW_READ_MAX ((size_t)64 << 10) /* git pointer files are a line */
+#define LINKS_MAX 40 /* as the kernel follows */
+#define SHUT_TRIES 32
 
 void path_put(char *ret, const char *dir, const char *name)
 {
@@ -149,6 +151,7 @@ static void fill_entry(const struct stat *st, const char *real, struct view_entr
 	ret->real = real;
 	ret->dev = (uint64_t)st->st_dev;
 	ret->ino = st->st_ino;
+	ret->size = S_ISREG(st->st_mode) ? (uint64_t)st->st_size : 0;
 	/* cheap: most files can be read by everybody, or are our own */
 	ret->unreadable = !(st->st_mode & S_IROTH) &&
 			  !(st->st_mode & S_IRUSR && st->st_uid == geteuid()) &&
@@ -228,6 +231,85 @@ static char *host_target(const struct view *v, struct arena *a, const char *path
 	return n < 0 ? NULL : arena_strndup(a, text, (size_t)n);
 }
 
+/* Where the way to a path ends: the directory that may not be searched, or what stands at its end. */
+enum way { WAY_SHUT, WAY_FREE, WAY_BROKEN };
+
+/* By trying: Landlock, which forbids to read, is asked by no other call. */
+static enum way way_end(const char *path)
+{
+	_cleanup_fd_ int fd = -1;
+	struct stat st;
+
+	if (lstat(path, &st) < 0 || (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode)))
+		return WAY_FREE;
+	fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	return fd < 0 && errno == EACCES ? WAY_SHUT : WAY_FREE;
+}
+
+static enum way walk(struct arena *a, const char *path, const char **ret_at)
+{
+	const char *rest = path;
+	unsigned links = 0;
+
+	*ret_at = "/";
+	while (*(rest += strspn(rest, "/"))) {
+		size_t n = strcspn(rest, "/");
+		const char *next = path_absolute(a, *ret_at, arena_strndup(a, rest, n));
+		char text[PATH_MAX];
+		ssize_t len = readlink(next, text, sizeof(text));
+
+		rest += n;
+		if (len < 0 && errno == EINVAL) {
+			*ret_at = next;
+			continue;
+		}
+		if (len < 0 && errno == EACCES)
+			return WAY_SHUT;
+		if (len < 0 || ++links > LINKS_MAX)
+			return len < 0 && (errno == ENOENT || errno == ENOTDIR) ? WAY_FREE
+										: WAY_BROKEN;
+		if (*text == '/')
+			*ret_at = "/";
+		rest = arena_printf(a, "%.*s%s", (int)len, text, rest);
+	}
+	return way_end(*ret_at);
+}
+
+/* Could we change its mode? In another sandbox, not of what that one has mounted. */
+static bool is_own(const char *path, const struct stat *st)
+{
+	struct statvfs fs;
+
+	return st->st_uid == geteuid() && statvfs(path, &fs) == 0 && !(fs.f_flag & ST_RDONLY);
+}
+
+static const char *host_shut(const struct view *v, struct arena *a, const char *path,
+			     bool *ret_changed)
+{
+	(void)v;
+	*ret_changed = false;
+	/*
+	 * Shut, though its mode says otherwise: another sandbox does that, or somebody opens and
+	 * shuts it all the time. Who does will be met in the act.
+	 */
+	for (unsigned tries = 0; tries < SHUT_TRIES; tries++) {
+		const char *at;
+		enum way way = walk(a, path, &at);
+		struct stat st;
+
+		*ret_changed = way == WAY_FREE;
+		if (way != WAY_SHUT)
+			return way == WAY_FREE ? at : NULL;
+		if (lstat(at, &st) < 0)
+			continue;
+		if (!is_own(at, &st))
+			return NULL;
+		if (!(st.st_mode & S_IRUSR) || (S_ISDIR(st.st_mode) && !(st.st_mode & S_IXUSR)))
+			return at;
+	}
+	return NULL;
+}
+
 const struct view path_host_view = {
 	.look = host_look,
 	.kind = host_kind,
@@ -235,6 +317,7 @@ const struct view path_host_view = {
 	.list = host_list,
 	.peek = path_host_peek,
 	.target = host_target,
+	.shut = host_shut,
 #ifdef __linux__
 	.mounts = path_host_mounts,
 #endif

@@ -41,6 +41,7 @@ struct view_entry {
 	 */
 	const char *real;
 	uint64_t dev, ino;
+	uint64_t size; /* of a regular file */
 	bool unreadable; /* this process may neither read nor search it, now */
 };
 
@@ -67,7 +68,7 @@ struct view {
 		     struct view_entry *ret);
 	/* What stands at exactly this path: cheap, does not follow a final symlink. */
 	enum file_kind (*kind)(const struct view *v, const char *path);
-	/* Text of a small file (git pointers), NULL when unreadable. */
+	/* Text of a small file, NULL when unreadable, or above VIEW_READ_MAX. */
 	char *(*read)(const struct view *v, struct arena *a, const char *path);
 	/*
 	 * Names in a directory (without . and ..), for expanding globs. Returns the
@@ -84,12 +85,22 @@ struct view {
 	/* What the symbolic link at exactly this path says; NULL when it is none. */
 	char *(*target)(const struct view *v, struct arena *a, const char *path);
 	/*
+	 * The directory on the way to path, or path itself, that this process may not search (read,
+	 * at the end of the way) although it could change that: it is the owner. NULL = none. Asked
+	 * only where something could not be looked at; if now it can, *ret_changed is true, and where
+	 * the way ends is returned.
+	 */
+	const char *(*shut)(const struct view *v, struct arena *a, const char *path,
+			    bool *ret_changed);
+	/*
 	 * The mounts of file systems that have several, and of those that are the kernel's own;
 	 * how many. May be NULL.
 	 */
 	size_t (*mounts)(const struct view *v, struct arena *a, const struct view_mount **ret);
 	void *ctx;
 };
+
+#define VIEW_READ_MAX ((size_t)1 << 20) /* of read() */
 
 /* The real file system of this process. */
 extern const struct view path_host_view;

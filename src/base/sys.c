@@ -124,6 +124,23 @@ int sys_close_range(unsigned first, unsigned last, unsigned flags)
 	return result(syscall(SYS_close_range, first, last, flags));
 }
 
+void sys_close_all_but(unsigned from, const int *keep, size_t n)
+{
+	for (;;) {
+		unsigned next = ~0u;
+
+		for (size_t i = 0; i < n; i++) {
+			if (keep[i] >= 0 && (unsigned)keep[i] >= from && (unsigned)keep[i] < next)
+				next = (unsigned)keep[i];
+		}
+		if (next > from)
+			(void)sys_close_range(from, next == ~0u ? next : next - 1, 0);
+		if (next == ~0u)
+			return;
+		from = next + 1;
+	}
+}
+
 int sys_join_session_keyring(void)
 {
 	return result(syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL));

@@ -86,6 +86,8 @@ pid_t sys_clone3(struct sys_clone_args *args);
 int sys_pidfd_open(pid_t pid);
 int sys_pidfd_send_signal(int pidfd, int sig);
 int sys_close_range(unsigned first, unsigned last, unsigned flags);
+/* Descriptors from `from` on, but those in `keep` (-1 = none). */
+void sys_close_all_but(unsigned from, const int *keep, size_t n);
 int sys_join_session_keyring(void);
 
 /* Does the kernel know these flags of a filter? */

@@ -16,11 +16,6 @@ bool text_ends(const char *s, const char *suffix)
 	return n >= m && memcmp(s + n - m, suffix, m) == 0;
 }
 
-char ascii_lower(char c)
-{
-	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
-}
-
 bool ascii_alpha(char c)
 {
 	return ascii_lower(c) >= 'a' && ascii_lower(c) <= 'z';

@@ -13,7 +13,11 @@
 
 bool text_starts(const char *s, const char *prefix);
 bool text_ends(const char *s, const char *suffix);
-char ascii_lower(char c);
+static inline char ascii_lower(char c)
+{
+	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+}
+
 bool ascii_alpha(char c);
 bool ascii_digit(char c);
 int ascii_hex(char c); /* what the digit counts, or -1 */

@@ -100,9 +100,6 @@ int invocation_policy(const struct invocation *inv, const struct setting_text *e
 /* The same in two steps, for who needs the inputs again. */
 int invocation_inputs(const struct invocation *inv, struct policy_inputs *ret, struct error *e)
 	NODISCARD;
-/* The audit log, if there is to be one and it can be written; else a warning says why not. */
-struct audit;
-struct audit *invocation_log(const struct policy *p);
 /* What the policy has to say to the user, as warnings. */
 void invocation_notes(const struct invocation *inv, const struct policy *p);
 /* The command to run: the words, or the shell for -c. -EINVAL without any. */

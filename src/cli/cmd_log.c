@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "audit/audit.h"
+#include "audit/lost.h"
 #include "audit/verify.h"
 #include "base/fd.h"
 #include "base/json.h"
@@ -95,8 +96,15 @@ static int view_line(void *ctx, const struct snapshot_line *line)
 	return give(v, buf_str(&b), b.len);
 }
 
-static int no_log(const struct viewer *v, const char *path)
+/* lost: records that could not be written. */
+static int no_log(const struct viewer *v, const char *path, const struct chain_lost *lost)
 {
+	if (lost->count)
+		return error_set(v->e, ENOENT,
+				 "%s: there is no log: since %s, %llu records could not be "
+				 "written: %s",
+				 output_safe(v->inv->arena, path), lost->since,
+				 (unsigned long long)lost->count, strerror(lost->code));
 	return error_set(v->e, ENOENT,
 			 v->inv->options.file ? "%s: there is no log"
 					      : "%s: there is no log yet: nothing was run",
@@ -115,7 +123,7 @@ static int view_all(struct viewer *v, uint64_t *ret_ino, uint64_t *ret_size)
 	int r = snapshot_take(&v->files, v->last, &s, v->e);
 
 	if (r == 0 && is_missing(&s) && !v->inv->options.follow)
-		r = no_log(v, v->files.path);
+		r = no_log(v, v->files.path, &s.lost);
 	if (r == 0)
 		r = snapshot_each(&s, view_line, v, v->e);
 	*ret_ino = s.present_ino;
@@ -152,13 +160,31 @@ static int view_more(struct viewer *v, uint64_t *ino, uint64_t *size)
 	return r == 0 ? flush(v) : r;
 }
 
+static int64_t now_ms(void)
+{
+	struct timespec ts;
+
+	(void)clock_gettime(CLOCK_REALTIME, &ts);
+	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+/* How long until no record can come that --until takes; 0 = none can. */
+static int time_left(const struct viewer *v)
+{
+	int64_t left = v->filter.until_ms - now_ms();
+
+	if (!v->filter.until_ms || left >= FOLLOW_LOOK_MS)
+		return FOLLOW_LOOK_MS;
+	return left < 0 ? 0 : (int)left + 1;
+}
+
 static int follow(struct viewer *v)
 {
 	_cleanup_fd_ int changes = sys_watch_directory(v->files.dir);
 	char events[4096];
 	uint64_t ino = 0, size = 0;
 	size_t shown;
-	int r;
+	int r, left = time_left(v);
 
 	v->hold = !v->filter.since_ms;
 	r = view_all(v, &ino, &size);
@@ -168,13 +194,15 @@ static int follow(struct viewer *v)
 		r = give(v, v->recent[i % FOLLOW_SHOWN], strlen(v->recent[i % FOLLOW_SHOWN]));
 	if (r == 0)
 		r = flush(v);
-	while (r == 0) {
+	/* the time is asked for before the log is looked at: what was in time is shown */
+	while (r == 0 && left > 0) {
 		struct pollfd fds[] = { { .fd = changes, .events = POLLIN },
 					{ .fd = STDOUT_FILENO } };
 
-		(void)poll(fds, ARRAY_LEN(fds), FOLLOW_LOOK_MS);
+		(void)poll(fds, ARRAY_LEN(fds), left);
 		if (fds[1].revents & (POLLERR | POLLHUP))
 			return 0; /* nobody reads any more */
+		left = time_left(v);
 		while (changes >= 0 && read(changes, events, sizeof(events)) > 0)
 			;
 		if (has_changed(v, ino, size))
@@ -250,7 +278,7 @@ static int verify(struct viewer *v, int *ret_status)
 	int r = snapshot_take(&v->files, 0, &s, v->e);
 
 	if (r == 0 && is_missing(&s))
-		r = no_log(v, v->files.path);
+		r = no_log(v, v->files.path, &s.lost);
 	if (r == 0)
 		r = audit_verify(v->inv->arena, &s, &res, v->e);
 	if (r < 0)
@@ -265,16 +293,9 @@ static int verify(struct viewer *v, int *ret_status)
 
 /* ---- options ---- */
 
-static int64_t now_ms(void)
-{
-	struct timespec ts;
-
-	(void)clock_gettime(CLOCK_REALTIME, &ts);
-	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
-
 /* Where the settings say it is; from within its own directory, where no command could run, too. */
-static int find_log(const struct invocation *inv, const char **ret, struct error *e)
+static int find_log(const struct invocation *inv, const char **ret, char place[FILES_PATH_MAX],
+		    struct error *e)
 {
 	struct invocation anywhere = *inv;
 	const struct policy *p;
@@ -289,8 +310,11 @@ static int find_log(const struct invocation *inv, const char **ret, struct error
 	}
 	if (r < 0)
 		return r;
+	if (!p->audit_file)
+		return error_set(e, ENOENT, "there is no audit log: audit.path is none");
+	lost_choose_place(p->audit_file, p->state_dir, place);
 	*ret = p->audit_file;
-	return *ret ? 0 : error_set(e, ENOENT, "there is no audit log: audit.path is none");
+	return 0;
 }
 
 /* Is it one of these? If not, which is nearest, and what there are. */
@@ -355,20 +379,29 @@ static int run_log(struct viewer *v, int *ret_status)
 	return o->follow ? follow(v) : view_all(v, &ino, &size);
 }
 
+static int no_directory(const struct viewer *v, const char *path)
+{
+	struct chain_lost lost = { 0 };
+
+	fd_close(lost_open_place(v->files.place, &lost));
+	return no_log(v, path, &lost);
+}
+
 int cmd_log(const struct invocation *inv, int *ret_status, struct error *e)
 {
 	struct viewer v = {
 		.inv = inv, .files = AUDIT_FILES_INIT, .out = BUF_INIT(BUF_MAX_TEXT), .e = e
 	};
 	const char *path = "";
-	int r = find_log(inv, &path, e);
+	int r = find_log(inv, &path, v.files.place, e);
 
 	if (r == 0)
 		r = read_options(&v);
-	if (r == 0)
-		r = files_open(path, FILES_READ, &v.files, e);
+	if (r < 0)
+		return r;
+	r = files_open(path, FILES_READ, &v.files, e);
 	if (r == -ENOENT)
-		return no_log(&v, path);
+		return no_directory(&v, path);
 	if (r == 0)
 		r = run_log(&v, ret_status);
 	files_close(&v.files);

@@ -101,7 +101,8 @@ static void tell_chosen(void *ctx, const char *backend, const char *why)
 static void tell_unlogged(void *ctx, const struct error *e)
 {
 	(void)ctx;
-	log_warn("the audit log cannot be written: %s; the run is not recorded", e->text);
+	/* a loss is said even with -q */
+	log_error("the audit log cannot be written: %s; the run is not recorded", e->text);
 }
 
 /* How many of them, from the first on, are in its directory and there for the same reason. */
@@ -156,8 +157,9 @@ static void tell_end(const struct report *r, unsigned told)
 			 told - TOLD_MAX);
 	tell_paths("made or changed files that run later outside the sandbox", r->later, r->n_later,
 		   true);
-	tell_paths("removed protected names, which it cannot make again", r->removed, r->n_removed,
-		   false);
+	tell_paths("removed protected names, which it cannot make again (git restore brings back "
+		   "what git tracks)",
+		   r->removed, r->n_removed, false);
 }
 
 static int write_report(struct report_file *f, const struct report *r, char *const *argv,
@@ -200,7 +202,7 @@ int run_sandboxed(const struct invocation *inv, struct run_request *req, struct 
 		r = open_log(inv->options.log, req->policy, &req->log, e);
 	if (r < 0)
 		return r;
-	log = invocation_log(req->policy);
+	log = audit_open_for(req->policy);
 	req->audit = log;
 	req->report = &report;
 	req->proxy_program = inputs_helper(inv->arena, "ambit-proxy");

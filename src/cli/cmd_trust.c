@@ -91,11 +91,11 @@ static void record(const struct policy *p, const char *file)
 	const struct audit_policy_change change = {
 		.by = "trust", .action = "trust", .value = file, .scope = "until the file changes"
 	};
-	_cleanup_audit_ struct audit *log = invocation_log(p);
+	_cleanup_audit_ struct audit *log = audit_open_for(p);
 	struct error e = { 0 };
 
 	if (audit_policy_change(log, &change, &e) < 0)
-		log_warn("the audit log cannot be written: %s; the trust is not recorded", e.text);
+		log_error("the audit log cannot be written: %s; the trust is not recorded", e.text);
 }
 
 int cmd_trust(const struct invocation *inv, int *ret_status, struct error *e)

@@ -5,7 +5,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "audit/audit.h"
 #include "base/log.h"
 #include "cli/cli.h"
 #include "policy/inputs.h"
@@ -114,16 +113,6 @@ int invocation_policy(const struct invocation *inv, const struct setting_text *e
 		log_info("project settings: %s",
 			 (*ret)->project_trusted ? "trusted" : "may only narrow");
 	return r;
-}
-
-struct audit *invocation_log(const struct policy *p)
-{
-	struct audit *log = NULL;
-	struct error e = { 0 };
-
-	if (audit_open_for(p, &log, &e) < 0)
-		log_warn("the audit log cannot be opened: %s; nothing is recorded", e.text);
-	return log;
 }
 
 void invocation_notes(const struct invocation *inv, const struct policy *p)

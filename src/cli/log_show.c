@@ -8,6 +8,7 @@
 #include "base/text.h"
 
 #define RUN_SHOWN 6 /* characters of a run's name */
+#define FIRST_MS 1 /* the earliest time that there is: 0 is none */
 
 static bool is_word(const struct json_span *record, const char *key, const char *text)
 {
@@ -195,6 +196,10 @@ static void show_lost(const struct json_span *r, struct buf *out)
 	(void)put(out, r, "count");
 	buf_puts(out, " records could not be written: ");
 	(void)put(out, r, "reason");
+	buf_puts(out, "  (since ");
+	if (!put(out, r, "since"))
+		buf_puts(out, "this run began");
+	buf_putc(out, ')');
 }
 
 /* Of other kinds: the record as it is. */
@@ -269,7 +274,7 @@ int log_parse_time(const char *text, int64_t now_ms, int64_t *ret_ms, struct err
 	time_t t;
 
 	if (text_parse_duration(text, &ago) == 0) {
-		*ret_ms = (int64_t)ago < now_ms ? now_ms - (int64_t)ago : 0;
+		*ret_ms = (int64_t)ago < now_ms ? now_ms - (int64_t)ago : FIRST_MS;
 		return 0;
 	}
 	text_copy(plain, sizeof(plain), text);
@@ -300,6 +305,6 @@ int log_parse_time(const char *text, int64_t now_ms, int64_t *ret_ms, struct err
 	if (tm.tm_mon != said.tm_mon || tm.tm_mday != said.tm_mday || said.tm_hour > 23 ||
 	    said.tm_min > 59 || said.tm_sec > 60)
 		return error_set(e, EINVAL, "'%s' is not a time: there is none such", text);
-	*ret_ms = t > 0 ? (int64_t)t * 1000 : 0;
+	*ret_ms = t > 0 ? (int64_t)t * 1000 : FIRST_MS;
 	return 0;
 }

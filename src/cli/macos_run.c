@@ -82,7 +82,7 @@ static void tell_limit(struct report *report, const struct policy *p)
 static int run_recorded(const struct invocation *inv, const struct seatbelt_request *req,
 			struct report *report, struct run_result *ret, struct error *e)
 {
-	_cleanup_audit_ struct audit *log = invocation_log(req->policy);
+	_cleanup_audit_ struct audit *log = audit_open_for(req->policy);
 	struct seatbelt_result end;
 	struct journal j;
 	int r;
@@ -100,8 +100,8 @@ static int run_recorded(const struct invocation *inv, const struct seatbelt_requ
 		tell_limit(report, req->policy);
 	journal_end(&j, r < 0 ? NULL : ret, report, r < 0 ? e : NULL);
 	if (j.failed)
-		log_warn("the audit log cannot be written: %s; the run is not recorded",
-			 j.error.text);
+		log_error("the audit log cannot be written: %s; the run is not recorded",
+			  j.error.text);
 	return r;
 }
 

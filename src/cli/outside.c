@@ -73,14 +73,14 @@ static char **unsandboxed_environment(const struct invocation *inv, const struct
 /* It ends as somebody else, so there is only a beginning of it in the log. */
 static void record(const struct policy *p, char *const *argv)
 {
-	_cleanup_audit_ struct audit *log = invocation_log(p);
+	_cleanup_audit_ struct audit *log = audit_open_for(p);
 	struct journal j;
 
 	journal_init(&j, log);
 	journal_start(&j, p, argv, "none");
 	if (j.failed)
-		log_warn("the audit log cannot be written: %s; the run is not recorded",
-			 j.error.text);
+		log_error("the audit log cannot be written: %s; the run is not recorded",
+			  j.error.text);
 }
 
 /* Becomes the command; comes back only when that fails. */

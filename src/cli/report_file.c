@@ -76,7 +76,8 @@ static int renew(struct report_file *f, struct error *e)
 	    now.st_ino == own.st_ino)
 		return ftruncate(f->fd, 0) < 0 ? fail(f, errno, e) : 0;
 	fd_close(f->fd);
-	f->fd = openat(f->dir, f->name, WAYS | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0644);
+	(void)unlinkat(f->dir, f->name, 0);
+	f->fd = openat(f->dir, f->name, WAYS | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
 	return f->fd < 0 ? fail(f, errno, e) : 0;
 }
 

@@ -26,6 +26,7 @@ struct insertion {
 	size_t skip;
 	struct buf text;
 	bool single; /* a value, not an entry of a list */
+	bool json; /* the text begins with '{' */
 };
 
 /* Columns are counted in characters. SIZE_MAX when there is no such place. */
@@ -86,6 +87,20 @@ static void put_end(struct buf *b, const struct amendment *w)
 	buf_putc(b, '\n');
 }
 
+/* In brackets or braces the line ends with the comment, and what stood there goes to the next one. */
+static void put_flow_comment(const char *text, size_t len, const struct amendment *w,
+			     struct insertion *in, unsigned indent)
+{
+	if (!w->comment || !*w->comment)
+		return;
+	buf_puts(&in->text, in->json ? " // " : " # ");
+	text_append_safe(&in->text, w->comment);
+	if (in->at < len && (text[in->at] == '\n' || text[in->at] == '\r'))
+		return;
+	buf_putc(&in->text, '\n');
+	put_spaces(&in->text, indent);
+}
+
 /* On lines of its own; with a comment the list has one for each entry. */
 static void put_lines(const struct insertion *in, struct buf *b, unsigned indent,
 		      const struct amendment *w)
@@ -109,16 +124,37 @@ static void insert_line(const char *text, size_t len, unsigned line, struct inse
 	in->at = offset_of(text, len, line, 1);
 }
 
+/* Before the first of a list in brackets: on its line, or on one like it. */
+static void into_brackets(const char *text, size_t len, const struct node *list,
+			  const struct amendment *w, struct insertion *in)
+{
+	const struct node *first = list->n > 0 ? &list->v[0] : NULL;
+	bool commented = w->comment && *w->comment;
+
+	in->at = first ? offset_of(text, len, first->line, first->column)
+		       : offset_of(text, len, list->line, list->column) + 1;
+	put_entry(&in->text, w);
+	if (!first) {
+		put_flow_comment(text, len, w, in, list->column - 1);
+		return;
+	}
+	buf_putc(&in->text, ',');
+	put_flow_comment(text, len, w, in, first->column - 1);
+	if (!commented && first->line != list->line) {
+		buf_putc(&in->text, '\n');
+		put_spaces(&in->text, first->column - 1);
+	} else if (!commented) {
+		buf_putc(&in->text, ' ');
+	}
+}
+
 static void into_list(const char *text, size_t len, const struct node *list,
 		      const struct amendment *w, struct insertion *in)
 {
 	size_t at = offset_of(text, len, list->line, list->column);
 
 	if (at < len && text[at] == '[') {
-		in->at = at + 1;
-		put_entry(&in->text, w);
-		if (list->n > 0)
-			buf_puts(&in->text, ", ");
+		into_brackets(text, len, list, w, in);
 	} else if (list->n > 0) {
 		insert_line(text, len, list->line, in);
 		put_spaces(&in->text, list->column - 1);
@@ -168,6 +204,7 @@ static void into_group(const char *text, size_t len, const struct node *group,
 		put_list(in, &in->text, w);
 		if (group->n > 0)
 			buf_putc(&in->text, ',');
+		put_flow_comment(text, len, w, in, group->column - 1);
 	} else if (group->n > 0) {
 		insert_line(text, len, group->v[0].key_line, in);
 		put_lines(in, &in->text, group->v[0].key_column - 1, w);
@@ -185,7 +222,10 @@ static void into_root(const char *text, size_t len, const struct node *root,
 		put_string(&in->text, w->group);
 		buf_puts(&in->text, ": { ");
 		put_list(in, &in->text, w);
-		buf_puts(&in->text, root->n > 0 ? " }," : " }\n");
+		buf_puts(&in->text, root->n > 0 ? " }," : " }");
+		put_flow_comment(text, len, w, in, root->column - 1);
+		if (root->n == 0 && !(w->comment && *w->comment))
+			buf_putc(&in->text, '\n');
 		return;
 	}
 	in->at = len;
@@ -245,6 +285,11 @@ static int amend(const char *name, const char *text, size_t len, const struct am
 	if (holds(root, what, single)) {
 		buf_append(out, text, len);
 		return 0;
+	}
+	if (root->line) {
+		size_t at = offset_of(text, len, root->line, root->column);
+
+		in.json = at < len && text[at] == '{';
 	}
 	find_place(text, len, root, what, &in);
 	if (in.at <= len) {

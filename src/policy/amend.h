@@ -15,7 +15,7 @@
 /* "network", "allowedDomains", "github.com" */
 struct amendment {
 	const char *group, *list, *entry;
-	const char *comment; /* behind the entry, where it has a line of its own; NULL = none */
+	const char *comment; /* behind the entry, which ends its line then; NULL = none */
 	bool number; /* the entry is written without quotes */
 };
 

@@ -97,15 +97,6 @@ static size_t fold(const char *s, size_t len, char *ret)
 	return out;
 }
 
-static bool is_ascii(const char *s, size_t len)
-{
-	for (size_t i = 0; i < len; i++) {
-		if ((unsigned char)s[i] & 0x80)
-			return false;
-	}
-	return true;
-}
-
 /* Apart, since the buffers take longer to make than most names to compare. */
 static __attribute__((noinline)) bool is_folded(const char *name, size_t len, const char *wanted,
 						size_t wanted_len)
@@ -121,18 +112,20 @@ static __attribute__((noinline)) bool is_folded(const char *name, size_t len, co
 
 bool name_is_n(const char *name, size_t len, const char *wanted, size_t wanted_len)
 {
-	/* nearly all differ at once */
-	if (len && wanted_len && !((unsigned char)*name & 0x80) &&
-	    !((unsigned char)*wanted & 0x80) && ascii_lower(*name) != ascii_lower(*wanted))
-		return false;
-	if (is_ascii(name, len) && is_ascii(wanted, wanted_len)) {
-		for (size_t i = 0; len == wanted_len && i < len; i++) {
-			if (ascii_lower(name[i]) != ascii_lower(wanted[i]))
-				return false;
-		}
-		return len == wanted_len;
+	const char *rest;
+	size_t i = 0;
+
+	for (; i < len && i < wanted_len; i++) {
+		if ((unsigned char)(name[i] | wanted[i]) & 0x80)
+			return is_folded(name, len, wanted, wanted_len);
+		if (ascii_lower(name[i]) != ascii_lower(wanted[i]))
+			return false; /* nearly all do at once */
 	}
-	return is_folded(name, len, wanted, wanted_len);
+	if (len == wanted_len)
+		return true;
+	rest = len > i ? name + i : wanted + i;
+	/* it may be of characters that do not count */
+	return (unsigned char)*rest & 0x80 && is_folded(name, len, wanted, wanted_len);
 }
 
 bool name_is(const char *name, const char *wanted)
@@ -230,7 +223,6 @@ int name_pattern_begun(const char *pattern, const char *path)
 
 struct pattern {
 	const char *text;
-	size_t first_len;
 	int next; /* in its bucket, in falling order; -1 = none */
 };
 
@@ -270,18 +262,21 @@ void name_index_add(struct name_index *index, const char *pattern)
 	unsigned bucket = *pattern == '*' ? ANY_BUCKET : bucket_of(pattern, len);
 	struct pattern *new = ARENA_PUSH(index->a, index->v, index->n);
 
-	*new = (struct pattern){ pattern, len, index->buckets[bucket] };
+	*new = (struct pattern){ pattern, index->buckets[bucket] };
 	index->buckets[bucket] = (int)index->n - 1;
 }
 
-/* The lowest number from `from` on in the bucket whose first component is this one, or `best`. */
-static int lowest_in(const struct name_index *index, unsigned bucket, const char *s, size_t len,
-		     int from, int best)
+/*
+ * The lowest number from `from` on in the bucket whose pattern is what the path goes on with, as far
+ * as both reach; or `best`.
+ */
+static int lowest_in(const struct name_index *index, unsigned bucket, const char *s, int from,
+		     int best)
 {
 	for (int i = index->buckets[bucket]; i >= from; i = index->v[i].next) {
-		const struct pattern *p = &index->v[i];
+		const char *rest;
 
-		if ((best < 0 || i < best) && component_matches(p->text, p->first_len, s, len))
+		if ((best < 0 || i < best) && match_at(index->v[i].text, s, &rest))
 			best = i;
 	}
 	return best;
@@ -296,11 +291,11 @@ int name_index_next(const struct name_index *index, const char *path, int from)
 		unsigned bucket = bucket_of(s, len);
 
 		if (bucket != ANY_BUCKET) {
-			best = lowest_in(index, bucket, s, len, from, best);
-			best = lowest_in(index, ANY_BUCKET, s, len, from, best);
+			best = lowest_in(index, bucket, s, from, best);
+			best = lowest_in(index, ANY_BUCKET, s, from, best);
 		} else { /* it may fold to anything */
 			for (unsigned i = 0; i <= ANY_BUCKET; i++)
-				best = lowest_in(index, i, s, len, from, best);
+				best = lowest_in(index, i, s, from, best);
 		}
 		s = after(s, len);
 	}

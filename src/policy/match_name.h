@@ -30,13 +30,12 @@ int name_pattern_covers(const char *pattern, const char *path, unsigned top);
 int name_pattern_begun(const char *pattern, const char *path);
 
 /*
- * Which of many patterns may lie on a path, without looking at each: those whose first component is
- * on it. Of most paths that is none.
+ * Which of many patterns lie on a path, without looking at each. Of most paths that is none.
  */
 struct name_index;
 
 struct name_index *name_index_new(struct arena *a);
 /* Patterns get the numbers 0, 1, 2 ... in the order in which they are added. */
 void name_index_add(struct name_index *index, const char *pattern);
-/* The number of the next pattern from `from` on that may cover `path` or be begun by it, or -1. */
+/* The number of the next pattern from `from` on that covers `path` or is begun by it, or -1. */
 int name_index_next(const struct name_index *index, const char *path, int from);

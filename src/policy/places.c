@@ -5,10 +5,11 @@
 
 #include "base/path.h"
 
-/* One more component says whose. */
+/* One more component says whose; a deeper place stands before the one it lies in. */
 const char *const shared_places[] = {
-	".cache", ".config", ".local/share", ".local/state",   ".local/lib", ".cargo", ".gradle",
-	".m2",    ".rustup", "go/pkg",       "Library/Caches", "snap",       NULL,
+	".cache",     ".config",        ".local/share", ".local/state", ".local/lib", ".local/bin",
+	".local/opt", ".local",         ".cargo",       ".gradle",      ".m2",        ".rustup",
+	"go/pkg",     "Library/Caches", "snap",         NULL,
 };
 
 bool place_is_shared(const char *home, const char *dir)

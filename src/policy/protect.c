@@ -51,6 +51,9 @@ static const struct builtin_name builtin_names[] = {
 	/* a changed URL is fetched by the next update outside; git itself changes it by rename, which
 	 * the broker checks as it does a configuration, so `git submodule add` works */
 	{ ".gitmodules", "chooses what git fetches" },
+	/* Mercurial: hooks, aliases, extensions; its other files are its own to write */
+	{ ".hg/hgrc", "hg runs programs named in it" },
+	{ ".hgrc", "hg runs programs named in it" },
 
 	/* shells and what they start with */
 	{ ".bashrc", SHELL_RUNS },
@@ -76,11 +79,17 @@ static const struct builtin_name builtin_names[] = {
 	{ ".config/nushell", SHELL_RUNS },
 	{ ".inputrc", "binds keys of every shell to commands" },
 	{ ".envrc", "direnv runs it on entering the directory" },
+	{ ".direnvrc", "direnv runs it" },
+	{ ".config/direnv", "direnv runs it" },
 	{ ".tmux.conf", "tmux runs commands from it" },
 	{ ".screenrc", "screen runs commands from it" },
 	{ ".gdbinit", "gdb runs it" },
+	{ ".gdbearlyinit", "gdb runs it" },
 	{ ".lldbinit", "lldb runs it" },
 	{ ".pythonrc", "python runs it" },
+	{ ".pdbrc", "the debugger of python runs it" },
+	{ ".irbrc", "irb runs it" },
+	{ ".Rprofile", "R runs it" },
 	{ ".ripgreprc", "rg runs a preprocessor named in it" },
 
 	/* sessions */
@@ -109,6 +118,9 @@ static const struct builtin_name builtin_names[] = {
 	{ ".devcontainer", EDITOR_RUNS },
 	{ ".devcontainer.json", EDITOR_RUNS },
 	{ ".vimrc", EDITOR_RUNS },
+	{ ".gvimrc", EDITOR_RUNS },
+	/* at home plugins, in a project settings that name language servers (coc) */
+	{ ".vim", EDITOR_RUNS },
 	{ ".exrc", EDITOR_RUNS },
 	{ ".nvimrc", EDITOR_RUNS },
 	{ ".nvim.lua", EDITOR_RUNS },
@@ -116,6 +128,7 @@ static const struct builtin_name builtin_names[] = {
 	{ ".emacs", EDITOR_RUNS },
 	{ ".emacs.d", EDITOR_RUNS },
 	{ ".dir-locals.el", EDITOR_RUNS },
+	{ ".helix", EDITOR_RUNS },
 
 	/* agents; of .claude only what runs, the rest is memory and notes */
 	{ ".mcp.json", AGENT_RUNS },
@@ -138,6 +151,16 @@ static const struct builtin_name builtin_names[] = {
 	{ ".aider.conf.yml", AGENT_RUNS },
 	{ ".roo", AGENT_RUNS },
 	{ ".kiro", AGENT_RUNS },
+	{ ".agents", AGENT_RUNS },
+	{ ".qwen", AGENT_RUNS },
+	{ ".amp", AGENT_RUNS },
+	{ "crush.json", AGENT_RUNS },
+	{ ".crush.json", AGENT_RUNS },
+	{ ".junie", AGENT_RUNS },
+	{ ".factory", AGENT_RUNS },
+	{ ".augment", AGENT_RUNS },
+	{ ".trae", AGENT_RUNS },
+	{ ".goose", AGENT_RUNS },
 
 	/* sandboxes: nobody writes the policy of the next run from inside this one */
 	{ ".ambit.json", "policy of the next run" },

@@ -37,8 +37,10 @@ struct sandbox_limits {
 	int born_in; /* directory of a version 2 cgroup to start in, -1 = none */
 	bool measured; /* hand out what shows the use: enum native_usage */
 	bool no_memfd; /* memory that only descriptors hold cannot be seen: refused */
+	bool no_fallocate; /* what is written is counted, what is only reserved is not: refused */
 	bool first_victim; /* when the machine runs out of memory */
 	bool last_look; /* its group goes with init, which waits on `control` until it was looked at */
+	bool counted; /* at its end a dead process is left: its number tells how many there were */
 	uint64_t processes, file_size; /* RLIMIT_NPROC, RLIMIT_FSIZE; 0 = as they are */
 	bool pinned; /* to `cpus`, for good */
 	cpu_set_t cpus;

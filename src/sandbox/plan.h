@@ -202,6 +202,7 @@ struct plan_facts {
 	const char *enter; /* ambit-enter */
 	const char *direct_library; /* ambit-direct.so; NULL = none for this processor */
 	bool watch; /* --report-reads */
+	bool asks; /* somebody can allow writes to protected names during the run */
 	const struct plan_file *files;
 	size_t n_files;
 	uint64_t memory; /* of the machine, bytes */

@@ -10,13 +10,16 @@
  * writable directories lie in, and what they include. All values of a key count, also those that
  * another file overrides: the command may remove entries. Conditions of includes are taken to hold.
  */
+#include <errno.h>
 #include <string.h>
 
 #include "base/gitconfig.h"
 #include "base/text.h"
 #include "sandbox/plan_points.h"
 
-#define FILES_MAX 64 /* configuration files that are looked at */
+#define FILES_MAX                                                                                  \
+	256 /* configuration files that are looked at, and how deep they include each other */
+#define LIFTED_BY "--set filesystem.unprotect=.git/hooks --set filesystem.unprotect=.git/config"
 
 enum lead_kind { LEAD_HOOKS, LEAD_CONFIG, LEAD_PROGRAM };
 
@@ -241,15 +244,35 @@ static bool is_new_file(struct git_reader *g, const char *path)
 			return false;
 	}
 	if (g->n_files == FILES_MAX) {
-		plan_note(
-			g->c,
-			"git's configuration includes more than %d files: what %s and others lead "
-			"to is not protected",
-			FILES_MAX, path);
+		if (!g->c->refused)
+			(void)error_set(g->c->e, E2BIG,
+					"git's configuration includes more than %d files: what %s "
+					"and others lead to cannot be protected (" LIFTED_BY
+					" does without)",
+					FILES_MAX, path);
+		g->c->refused = true;
 		return false;
 	}
 	*ARENA_PUSH(g->c->a, g->files, g->n_files) = path;
 	return true;
+}
+
+/* What git reads is there, and we could not read it: no plan, if the command may have done that. */
+static void refuse_unread(struct compiler *c, const char *real)
+{
+	struct view_entry at;
+
+	c->view->look(c->view, c->a, real, &at);
+	if (at.size <= VIEW_READ_MAX || !plan_is_writable(c, at.real)) {
+		plan_refuse_shut(c, real, real, "says what git runs");
+		return;
+	}
+	if (!c->refused)
+		(void)error_set(c->e, EFBIG,
+				"%s is larger than %zu MiB: hooks and files that it leads git to "
+				"cannot be protected (" LIFTED_BY " does without)",
+				at.real, VIEW_READ_MAX >> 20);
+	c->refused = true;
 }
 
 static void read_config(struct git_reader *g, const char *path)
@@ -263,10 +286,13 @@ static void read_config(struct git_reader *g, const char *path)
 		real = plan_follow(c, "/", path);
 		kind = c->view->kind(c->view, real);
 	}
+	if (kind == FILE_UNKNOWN)
+		refuse_unread(c, real);
 	if (kind != FILE_REGULAR || !is_new_file(g, real))
 		return;
 	text = c->view->read(c->view, c->a, real);
 	if (!text) {
+		refuse_unread(c, real);
 		plan_note(c,
 			  "%s cannot be read, or is too large: hooks and files that it "
 			  "leads git to are not protected",
@@ -322,6 +348,8 @@ static const char *read_pointer(struct compiler *c, const char *file, const char
 {
 	const char *text = c->view->read(c->view, c->a, file);
 
+	if (!text && c->view->kind(c->view, file) != FILE_ABSENT)
+		refuse_unread(c, file);
 	if (!text || !text_starts(text, head))
 		return NULL;
 	text += strlen(head);
@@ -384,6 +412,8 @@ void plan_hold_git(struct compiler *c)
 {
 	struct search s = { 0 };
 
+	if (!name_for(c, LEAD_HOOKS) && !name_for(c, LEAD_CONFIG))
+		return; /* nothing would be held */
 	find_top(c, c->p->cwd, &s);
 	for (size_t i = 0; i < c->p->fs.rules.n; i++) {
 		const struct path_rule *r = &c->p->fs.rules.v[i];

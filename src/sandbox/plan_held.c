@@ -55,6 +55,7 @@ static const char *follow(struct compiler *c, const char *at, const char *rest,
 		size_t n = strcspn(rest, "/");
 		char *part = arena_strndup(c->a, rest, n), *next = path_join(c->a, at, part);
 		const char *text = NULL;
+		enum file_kind kind;
 
 		rest += n + (rest[n] == '/');
 		if (!*part || strcmp(part, ".") == 0)
@@ -68,7 +69,10 @@ static const char *follow(struct compiler *c, const char *at, const char *rest,
 			at = path_absolute(c->a, at, "..");
 			continue;
 		}
-		if (links < LINKS_MAX && c->view->kind(c->view, next) == FILE_LINK)
+		kind = c->view->kind(c->view, next);
+		if (kind == FILE_UNKNOWN)
+			plan_refuse_shut(c, next, next, "would be guarded");
+		if (links < LINKS_MAX && kind == FILE_LINK)
 			text = c->view->target(c->view, c->a, next);
 		if (!text) {
 			at = next;

@@ -75,6 +75,10 @@ static void add_other(struct compiler *c, const struct point *pt, const struct v
 		c->view->look(c->view, c->a, rebase(c->a, there->root, here->root, here->point),
 			      &hidden);
 	c->view->look(c->view, c->a, path, &at);
+	if (at.kind == FILE_UNKNOWN) { /* shut at one place is shut at both */
+		plan_refuse_shut(c, path, path, "would be hidden");
+		return;
+	}
 	if (path_within(path, pt->path) || strcmp(at.real, path) != 0 || !is_same(&at, &hidden))
 		return;
 	other = plan_add_point(c, path);
@@ -89,7 +93,7 @@ static bool is_hidden(const struct point *pt)
 {
 	return pt->rule && pt->rule->access == ACCESS_READ && pt->rule->verdict == VERDICT_DENY &&
 	       (pt->at.kind == FILE_DIRECTORY || pt->at.kind == FILE_REGULAR ||
-		pt->at.kind == FILE_OTHER);
+		pt->at.kind == FILE_OTHER || pt->at.kind == FILE_UNKNOWN);
 }
 
 /* Somebody who wrote a rule for this very place means it, unless it is only the project. */

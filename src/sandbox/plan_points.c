@@ -55,6 +55,8 @@ static void add_place(struct compiler *c, const char *path, enum mount_kind kind
 	struct point *pt;
 
 	c->view->look(c->view, c->a, path, &at);
+	if (at.kind == FILE_UNKNOWN)
+		plan_refuse_shut(c, path, path, "would be replaced");
 	if (at.kind != FILE_DIRECTORY)
 		return;
 	for (size_t i = 0; i < c->n_points; i++) {
@@ -356,6 +358,20 @@ static int check_proc(struct compiler *c, const struct path_rule *r, const char 
 				   plan_rule_text(c, r));
 }
 
+/* What a rule of this kind would do, had it been seen. */
+static const char *deny_text(const struct path_rule *r)
+{
+	return r->access == ACCESS_READ ? "would be hidden" : "would be read-only";
+}
+
+/* Could what is denied not be looked at? */
+static void check_seen(struct compiler *c, const struct path_rule *r, enum file_kind kind,
+		       const char *path)
+{
+	if (kind == FILE_UNKNOWN && r->verdict == VERDICT_DENY)
+		plan_refuse_shut(c, path, r->glob ? r->real : path, deny_text(r));
+}
+
 /* What a deny pattern matches; a link's name is remembered, for what it leads to has another. */
 static int add_match(struct compiler *c, const struct path_rule *r, const char *path)
 {
@@ -363,6 +379,7 @@ static int add_match(struct compiler *c, const struct path_rule *r, const char *
 	struct point *pt;
 
 	c->view->look(c->view, c->a, path, &at);
+	check_seen(c, r, at.kind, path);
 	if (path_within(at.real, "/proc") && check_proc(c, r, at.real) < 0)
 		return -c->e->code;
 	if (is_process(at.real))
@@ -390,11 +407,13 @@ static const char *way_down(struct compiler *c, const struct path_rule *r, const
 	enum file_kind kind = c->view->kind(c->view, path);
 	struct view_entry at;
 
+	check_seen(c, r, kind, path);
 	if (kind != FILE_LINK)
 		return kind == FILE_DIRECTORY ? path : NULL;
 	if (r->verdict != VERDICT_DENY || strstr(r->real, "**"))
 		return NULL;
 	c->view->look(c->view, c->a, path, &at);
+	check_seen(c, r, at.kind, path);
 	return at.kind == FILE_DIRECTORY ? at.real : NULL;
 }
 
@@ -405,6 +424,8 @@ static int expand_below(struct compiler *c, const struct path_rule *r, const cha
 	const char *const *names;
 	int n = c->view->list(c->view, c->a, real, &names), err = 0;
 
+	if (n == -EACCES)
+		check_seen(c, r, FILE_UNKNOWN, real);
 	for (int i = 0; i < n && err == 0; i++) {
 		char *path = path_join(c->a, dir, names[i]);
 		const char *down;
@@ -515,6 +536,7 @@ static int add_rule(struct compiler *c, const struct path_rule *r)
 	note_private(c, r);
 	if (!r->absent || r->verdict == VERDICT_ALLOW)
 		c->view->look(c->view, c->a, r->real, &at);
+	check_seen(c, r, at.kind, r->real);
 	if (r->access == ACCESS_WRITE && r->verdict == VERDICT_ALLOW) {
 		if (at.kind == FILE_ABSENT && c->facts->dry && (!r->optional || r->spare) &&
 		    can_be_made(c, r))
@@ -575,6 +597,17 @@ static bool surely_missing(const struct dot_names *names, const char *pattern)
 	return true;
 }
 
+/*
+ * Is the name left to the broker, although it exists? It lets git change its configuration, and
+ * whoever is asked allow the others: a mount would not.
+ */
+static bool is_brokers(const struct compiler *c, const struct protected_name *name)
+{
+	if (strncmp(name->pattern, ".git/", 5) == 0)
+		return c->guarding && strcmp(name->pattern, ".git/hooks") != 0;
+	return c->guarding && c->facts->asks && !name->locked;
+}
+
 /* Protected names that exist in `dir`, the top of something writable. below: only those that begin so. */
 static void add_protected(struct compiler *c, const char *dir, const char *below)
 {
@@ -595,16 +628,18 @@ static void add_protected(struct compiler *c, const char *dir, const char *below
 			continue;
 		path = path_join(c->a, dir, name->pattern);
 		kind = c->view->kind(c->view, path);
+		if (kind == FILE_UNKNOWN && !protected_is_named(c->p, path_depth(dir), path))
+			plan_refuse_shut(c, path, path, "would be read-only");
 		if (c->guarding && (kind == FILE_LINK || strchr(name->pattern, '/')))
 			plan_hold_links(c, dir, name);
-		/* the broker lets git change its configuration; a mount would not */
-		if (c->guarding && strncmp(name->pattern, ".git/", 5) == 0 &&
-		    strcmp(name->pattern, ".git/hooks") != 0)
+		if (is_brokers(c, name))
 			continue;
 		if (kind == FILE_ABSENT || kind == FILE_UNKNOWN ||
 		    protected_is_named(c->p, path_depth(dir), path))
 			continue;
 		c->view->look(c->view, c->a, path, &at);
+		if (at.kind == FILE_UNKNOWN)
+			plan_refuse_shut(c, path, path, "would be read-only");
 		if (at.kind == FILE_ABSENT || at.kind == FILE_UNKNOWN)
 			continue; /* a dangling link: held by the broker */
 		pt = plan_add_point(c, at.real);
@@ -721,6 +756,8 @@ int plan_gather_points(struct compiler *c)
 	plan_add_mounted(c);
 	add_anchors(c);
 	plan_hold_git(c);
+	if (c->refused)
+		return error_negative(c->e->code);
 	add_cwd(c);
 	merge_points(c);
 	return 0;

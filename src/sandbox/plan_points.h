@@ -4,7 +4,8 @@
  * that protected names lead to, plan_git.c those that git's configuration leads to, plan_mounted.c
  * second mounts of what is hidden and of the kernel's own, plan.c makes mounts of them,
  * plan_network.c says what the network will be, plan_direct.c how bulk directories are filled;
- * plan_prepare.c makes what is missing, before.
+ * plan_shut.c refuses what cannot be seen, and the command could open; plan_prepare.c makes what is
+ * missing, before.
  */
 #pragma once
 
@@ -45,6 +46,7 @@ struct compiler {
 	size_t n_stack;
 	size_t visited; /* by pattern expansion */
 	bool aliases; /* some of the points are */
+	bool refused; /* there will be no plan: `e` says why */
 	bool guarding; /* the broker watches names; what does not exist yet is covered too */
 };
 
@@ -72,6 +74,14 @@ bool plan_hold_path(struct compiler *c, const char *at, const char *path,
 
 /* What git's configuration, as it is now, makes git outside run or read (plan_git.c). */
 void plan_hold_git(struct compiler *c);
+
+/*
+ * The way to a path could not be looked at: there is no plan if the command could open it
+ * (plan_shut.c). name: what that would hide from us, and what it is: "would be hidden".
+ */
+void plan_refuse_shut(struct compiler *c, const char *path, const char *name, const char *what);
+/* Is the place the host's, and the command's to change? Protected names in it count as well. */
+bool plan_is_writable(const struct compiler *c, const char *path);
 
 /* Said to whoever runs it: what is weaker or otherwise than the policy sounds. */
 void plan_note(struct compiler *c, const char *fmt, ...) PRINTF_LIKE(2, 3);

@@ -31,32 +31,19 @@
 #define PAUSE_NS 5000000
 
 struct guard {
-	struct cgroup_dir *dirs;
+	const struct cgroup_dir *dirs;
 	size_t n;
 	int socket;
 };
 
-enum { KEPT_SOCKET, KEPT_PARENTS, KEPT_MAX_ = KEPT_PARENTS + CGROUP_CONTROLLER_MAX_ };
-
-/* Descriptors 0.. become the socket and the parents; the rest is closed. */
-static void keep_only(struct guard *guard)
+/* The socket and the parents. */
+static void keep_only(const struct guard *guard)
 {
-	int fds[KEPT_MAX_] = { [KEPT_SOCKET] = guard->socket };
-	size_t n = KEPT_PARENTS;
+	int keep[1 + CGROUP_CONTROLLER_MAX_] = { guard->socket };
 
-	for (size_t i = 0; i < guard->n; i++) {
-		fds[n] = guard->dirs[i].parent;
-		guard->dirs[i].parent = (int)n++;
-	}
-	/* above all that is to be kept first, so that none is overwritten */
-	for (size_t i = 0; i < n; i++)
-		fds[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, KEPT_MAX_);
-	for (size_t i = 0; i < n; i++) {
-		if (fds[i] < 0 || dup2(fds[i], (int)i) < 0)
-			(void)close((int)i);
-	}
-	(void)sys_close_range((unsigned)n, ~0u, 0);
-	guard->socket = KEPT_SOCKET;
+	for (size_t i = 0; i < guard->n; i++)
+		keep[1 + i] = guard->dirs[i].parent;
+	sys_close_all_but(0, keep, 1 + guard->n);
 }
 
 /* The supervisor that is named in it, if there is such a process here. */
@@ -145,7 +132,7 @@ static void wait_for_end(const struct guard *guard)
 		(void)poll(&init, 1, LEAVE_MS);
 }
 
-static _Noreturn void guard_main(struct guard *guard)
+static _Noreturn void guard_main(const struct guard *guard)
 {
 	sigset_t all;
 
@@ -165,7 +152,7 @@ static _Noreturn void guard_main(struct guard *guard)
 	_exit(0);
 }
 
-int cgroup_guard_start(struct cgroup_dir *dirs, size_t n, pid_t *ret_pid, int *ret_fd,
+int cgroup_guard_start(const struct cgroup_dir *dirs, size_t n, pid_t *ret_pid, int *ret_fd,
 		       struct error *e)
 {
 	int pair[2];

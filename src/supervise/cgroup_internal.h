@@ -24,7 +24,7 @@ int cgroup_write(int dir, const char *name, const char *value, bool fake) NODISC
  * Removes the directories, whether they are made yet or not, when this process is gone; the
  * descriptor keeps it waiting.
  */
-int cgroup_guard_start(struct cgroup_dir *dirs, size_t n, pid_t *ret_pid, int *ret_fd,
+int cgroup_guard_start(const struct cgroup_dir *dirs, size_t n, pid_t *ret_pid, int *ret_fd,
 		       struct error *e) NODISCARD;
 /* The pidfd of init: when that is gone the groups are empty. */
 void cgroup_guard_watch(int fd, int init);

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/fd.h"
 #include "base/text.h"
@@ -21,6 +22,9 @@
 #define PROC_NET_MAX ((size_t)1 << 20)
 #define DNS_PORT 53
 #define SUBDOMAINS_MIN 5 /* so many hosts below one name are a rule for all of them */
+
+#define PIDS_LEAST ((uint64_t)64)
+#define MEMORY_LEAST ((uint64_t)256 << 20)
 
 struct host_use {
 	const char *host, *rule; /* rule: of the user's own, that allowed it */
@@ -213,7 +217,13 @@ static void refuse_wide(struct learn *l, const struct learned_path *w, struct le
 			: tilde(l, arena_strndup(l->a, w->path, (size_t)(slash - w->path)));
 	enum file_kind kind = l->view->kind(l->view, w->path);
 
-	if (kind == FILE_REGULAR)
+	if (w->replaced_by)
+		add_rule(l, &out->refused, "filesystem.allowWrite", pattern_escape(l->a, dir),
+			 arena_printf(l->a,
+				      "%s replaced %s, by way of %s: a rule for the file does not "
+				      "allow that, and %s is shared by many programs",
+				      w->processes, path, tilde(l, w->replaced_by), dir));
+	else if (kind == FILE_REGULAR)
 		add_rule(l, &out->refused, "filesystem.allowWrite", pattern_escape(l->a, path),
 			 arena_printf(l->a,
 				      "made by %s; only where the file is there already is this a "
@@ -227,11 +237,13 @@ static void refuse_wide(struct learn *l, const struct learned_path *w, struct le
 				      "the run",
 				      w->processes));
 	else
-		add_rule(l, &out->refused, "filesystem.allowWrite", pattern_escape(l->a, dir),
-			 arena_printf(l->a,
-				      "%s made %s: nothing less would allow it; better let it "
-				      "write elsewhere",
-				      w->processes, path));
+		add_rule(
+			l, &out->refused, "filesystem.allowWrite", pattern_escape(l->a, dir),
+			arena_printf(
+				l->a,
+				"%s made or removed %s: nothing less would allow it; better let it "
+				"write elsewhere",
+				w->processes, path));
 }
 
 static void add_writes(struct learn *l, struct learned *out)
@@ -248,8 +260,15 @@ static void add_writes(struct learn *l, struct learned *out)
 				 ? arena_printf(l->a, "%s", r->processes)
 				 : arena_printf(l->a, "%s: %s", r->processes, tilde(l, r->used)));
 	}
-	for (size_t i = 0; i < wide.n; i++)
-		refuse_wide(l, &wide.v[i], out);
+	/* of several in one directory the first is told: rather the file that stays than the other */
+	for (size_t i = 0; i < wide.n; i++) {
+		if (wide.v[i].replaced_by)
+			refuse_wide(l, &wide.v[i], out);
+	}
+	for (size_t i = 0; i < wide.n; i++) {
+		if (!wide.v[i].replaced_by)
+			refuse_wide(l, &wide.v[i], out);
+	}
 }
 
 static bool is_reachable_anyway(const struct learn *l, const struct host_use *use)
@@ -367,33 +386,84 @@ static uint64_t round_up(uint64_t n, uint64_t to)
 	return (n + to - 1) / to * to;
 }
 
-/* Twice what was seen, so that an ordinary day is no accident. */
+/* What a limit would be, and by what; unsure: there may have been more for a moment. */
+static void add_limit(struct learn *l, struct learned *out, const char *key, const char *value,
+		      bool sure, const char *comment)
+{
+	if (is_given(l, key))
+		return;
+	if (sure)
+		add_rule(l, &out->rules, key, value, comment);
+	else
+		add_rule(l, &out->refused, key, value,
+			 arena_printf(l->a, "%s, but only now and then was looked", comment));
+}
+
+/*
+ * No more than were started in all have been there at once, and that many would do for sure. Where a
+ * limit was there already, the command got by with it: only what was seen raises it.
+ */
+static void add_pids(struct learn *l, const struct run_result *r, struct learned *out)
+{
+	uint64_t have = l->base->limits.pids, seen = r->peak.pids ? r->peak.pids : 1;
+	uint64_t most = r->peak.pids_exact ? seen : r->limit < 0 ? r->peak.tasks : 0;
+	uint64_t n = round_up(2 * (have || most < seen ? seen : most), 16);
+
+	if (have >= n)
+		return;
+	add_limit(l, out, "limits.pids",
+		  arena_printf(l->a, "%" PRIu64, n < PIDS_LEAST ? PIDS_LEAST : n), have || most,
+		  most && !r->peak.pids_exact
+			  ? arena_printf(l->a, "%" PRIu64 " in all, %" PRIu64 " seen at once", most,
+					 seen)
+			  : arena_printf(l->a, "peak %" PRIu64, seen));
+}
+
+static uint64_t machine_memory(void)
+{
+	long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
+
+	return pages > 0 && size > 0 ? (uint64_t)pages * (uint64_t)size : 0;
+}
+
+/*
+ * The kernel knows how large the largest process was, and if all that were started had been
+ * that large at once, it was no more than the product. Above what the machine has that says
+ * nothing. Private files are in what was seen only.
+ */
+static void add_memory(struct learn *l, const struct run_result *r, struct learned *out)
+{
+	uint64_t have = l->base->limits.memory, seen = report_memory_peak(r);
+	uint64_t most = r->peak.tasks && r->max_rss && r->limit < 0 ? r->max_rss : 0, n;
+	bool sure = r->peak.memory_exact || have;
+
+	if (!sure && most && !__builtin_mul_overflow(most, r->peak.tasks, &most) &&
+	    most < machine_memory())
+		sure = true;
+	else
+		most = 0;
+	n = round_up(2 * seen > most ? 2 * seen : most, (uint64_t)64 << 20);
+	if (have >= n)
+		return;
+	add_limit(l, out, "limits.memory", size_text(l->a, n < MEMORY_LEAST ? MEMORY_LEAST : n),
+		  sure,
+		  arena_printf(l->a, "peak %s", size_text(l->a, seen + ((uint64_t)1 << 20) - 1)));
+}
+
+/* Twice the peak, so that an ordinary day is no accident. */
 static void add_limits(struct learn *l, const struct run_result *r, struct learned *out)
 {
 	const struct policy_limits *have = &l->base->limits;
-	/* of a short run there may be no sample: then its largest process is the peak */
-	uint64_t peak = r->peak.memory > r->max_rss ? r->peak.memory : r->max_rss;
-	uint64_t most = r->peak.pids ? r->peak.pids : 1;
-	uint64_t memory = round_up(2 * peak, (uint64_t)64 << 20);
-	uint64_t pids = round_up(2 * most, 16);
 	uint64_t minutes = round_up(10 * r->wall_ms, 60000) / 60000;
 
-	if (!is_given(l, "limits.memory") && (!have->memory || have->memory < memory))
-		add_rule(l, &out->rules, "limits.memory",
-			 size_text(l->a,
-				   memory < (uint64_t)256 << 20 ? (uint64_t)256 << 20 : memory),
-			 arena_printf(l->a, "peak %s",
-				      size_text(l->a, peak + ((uint64_t)1 << 20) - 1)));
-	if (!is_given(l, "limits.pids") && (!have->pids || have->pids < pids))
-		add_rule(l, &out->rules, "limits.pids",
-			 arena_printf(l->a, "%" PRIu64, pids < 64 ? (uint64_t)64 : pids),
-			 arena_printf(l->a, "peak %" PRIu64, most));
-	if (!is_given(l, "limits.timeout") &&
-	    (!have->timeout_ms || have->timeout_ms < minutes * 60000))
-		add_rule(l, &out->rules, "limits.timeout",
-			 arena_printf(l->a, "%" PRIu64 "m", minutes < 10 ? (uint64_t)10 : minutes),
-			 arena_printf(l->a, "took %" PRIu64 ".%" PRIu64 " s", r->wall_ms / 1000,
-				      r->wall_ms % 1000 / 100));
+	add_memory(l, r, out);
+	add_pids(l, r, out);
+	if (!have->timeout_ms || have->timeout_ms < minutes * 60000)
+		add_limit(l, out, "limits.timeout",
+			  arena_printf(l->a, "%" PRIu64 "m", minutes < 10 ? (uint64_t)10 : minutes),
+			  true,
+			  arena_printf(l->a, "took %" PRIu64 ".%" PRIu64 " s", r->wall_ms / 1000,
+				       r->wall_ms % 1000 / 100));
 }
 
 static void add_refused(struct learn *l, const struct report *report, struct learned *out)

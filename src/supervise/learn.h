@@ -61,6 +61,7 @@ struct learned_path {
 	const char *processes; /* "npm, node" */
 	size_t count; /* places below it */
 	bool made; /* it was not there before */
+	const char *replaced_by; /* too wide: what seems to have been renamed to it, or NULL */
 };
 
 struct learned_paths {

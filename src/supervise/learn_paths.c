@@ -8,7 +8,9 @@
  * The rules must hold again where what the run made is not there: an absent directory is made
  * for its rule where its parent is there (plan_prepare()), an absent file is not. So only a file
  * that was there before is a rule of its own, and of nested directories that were made
- * the outermost is.
+ * the outermost is. In directories that many programs share (~/.config) also a file that
+ * was made is: the next best rule would let the command write what others run. Not one
+ * that may have been renamed into its place, which takes more than the file.
  */
 #include <stdio.h>
 #include <string.h>
@@ -79,12 +81,13 @@ struct generaliser {
 	struct arena *a;
 	const struct view *view;
 	const char *home;
+	const struct learned_paths *used;
 	struct learned_paths out, wide;
 };
 
 static bool is_too_wide(const struct generaliser *g, const char *dir)
 {
-	return path_depth(dir) < 2 || path_within(g->home, dir);
+	return path_depth(dir) < 2 || path_within(g->home, dir) || place_is_shared(g->home, dir);
 }
 
 static bool has_process(const char *list, const char *process)
@@ -144,10 +147,11 @@ static void add_near(struct generaliser *g, const char *dir, const struct learne
 
 	for (size_t i = 0; i < g->out.n; i++) {
 		struct learned_path *rule = &g->out.v[i];
+		const char *both = common_directory(g->a, rule->path, dir);
 
-		if (path_within(rule->path, area) &&
+		if (path_within(rule->path, area) && !is_too_wide(g, both) &&
 		    g->view->kind(g->view, rule->path) == FILE_DIRECTORY) {
-			rule->path = common_directory(g->a, rule->path, dir);
+			rule->path = both;
 			take(g, rule, used);
 			return;
 		}
@@ -161,18 +165,52 @@ static bool can_be_named(const struct learned_path *used, enum file_kind kind)
 	return kind == FILE_DIRECTORY || (kind == FILE_REGULAR && !used->made);
 }
 
+/* Something that was made beside it and is gone: it may be what was renamed to it. */
+static const char *find_forerunner(const struct generaliser *g, const char *path, const char *dir)
+{
+	for (size_t i = 0; i < g->used->n; i++) {
+		const char *other = g->used->v[i].path;
+
+		if (g->used->v[i].made && strcmp(other, path) != 0 &&
+		    strcmp(parent_of(g->a, other), dir) == 0 &&
+		    g->view->kind(g->view, other) == FILE_ABSENT)
+			return other;
+	}
+	return NULL;
+}
+
+/* In a directory that many programs share: the file alone, or nothing. */
+static void place_shared(struct generaliser *g, const struct learned_path *used,
+			 enum file_kind kind, const char *dir)
+{
+	const char *before = find_forerunner(g, used->path, dir);
+	struct learned_path *rule;
+
+	if (kind == FILE_REGULAR && !before) {
+		add(g, &g->out, used->path, used);
+		return;
+	}
+	add(g, &g->wide, used->path, used);
+	rule = find_rule(&g->wide, used->path);
+	if (rule && kind == FILE_REGULAR)
+		rule->replaced_by = before;
+}
+
 static void place_one(struct generaliser *g, const struct learned_path *used, enum file_kind kind)
 {
 	const char *place = known_place(g->a, g->home, used->path);
-	const char *dir;
+	const char *dir = parent_of(g->a, used->path);
 
+	if (kind != FILE_DIRECTORY && place_is_shared(g->home, dir)) {
+		place_shared(g, used, kind, dir);
+		return;
+	}
 	/* a place that is only a file for the moment cannot be named */
 	if (place && g->view->kind(g->view, place) != FILE_ABSENT &&
 	    (strcmp(place, used->path) != 0 || can_be_named(used, kind))) {
 		add(g, &g->out, place, used);
 		return;
 	}
-	dir = parent_of(g->a, used->path);
 	if (!is_too_wide(g, dir) && path_depth(dir) > 2 &&
 	    !(path_within(dir, g->home) && path_depth(dir) < path_depth(g->home) + 2)) {
 		add_near(g, dir, used);
@@ -198,7 +236,7 @@ static bool holds_rule(const struct generaliser *g, const char *dir)
 static void place_directory(struct generaliser *g, const struct learned_path *used)
 {
 	/* what many programs share is nobody's alone */
-	if (place_is_shared(g->home, used->path) || is_too_wide(g, used->path))
+	if (is_too_wide(g, used->path))
 		add(g, &g->wide, used->path, used);
 	else
 		place_one(g, used, FILE_DIRECTORY);
@@ -248,7 +286,7 @@ void learn_generalise(struct arena *a, const struct view *view, const char *home
 		      const struct learned_paths *used, struct learned_paths *ret,
 		      struct learned_paths *ret_wide)
 {
-	struct generaliser g = { .a = a, .view = view, .home = home };
+	struct generaliser g = { .a = a, .view = view, .home = home, .used = used };
 
 	for (size_t i = 0; i < used->n; i++) {
 		enum file_kind kind = view->kind(view, used->v[i].path);

@@ -47,6 +47,8 @@
 
 /* Init and the broker are counted in the user namespace too; one more, to see that it is too many. */
 #define PROCESSES_OF_OURS 3
+/* Below these the kernel does not begin anew when it has given out all numbers of processes. */
+#define RESERVED_NUMBERS 300
 #define FILE_SIZE_ROOM ((uint64_t)16 << 20)
 
 struct limits {
@@ -57,6 +59,7 @@ struct limits {
 	struct sandbox_limits inside;
 	struct cgroup *cgroup;
 	bool sampling;
+	uint64_t started; /* on the whole machine, before; 0 = nobody counts */
 	bool bare; /* no namespaces to count by */
 	struct usage_source source;
 	uint64_t *performed; /* by the broker; shared with it */
@@ -105,7 +108,7 @@ static int pin(struct limits *l, struct error *e)
 	return 0;
 }
 
-static void set_inside(struct limits *l)
+static void set_inside(struct limits *l, bool measure)
 {
 	struct sandbox_limits *in = &l->inside;
 	enum limit_means memory = l->means[LIMIT_MEMORY];
@@ -114,10 +117,13 @@ static void set_inside(struct limits *l)
 	in->born_in = l->cgroup ? cgroup_born_in(l->cgroup) : -1;
 	in->measured = l->sampling && !l->bare;
 	in->first_victim = in->no_memfd = memory == MEANS_SAMPLED;
-	in->last_look = memory == MEANS_SCOPE || l->means[LIMIT_PIDS] == MEANS_SCOPE;
+	/* with a group of its own the kernel counts, and the dead one would count too */
+	in->counted = measure && !l->bare && !limit_means_is_cgroup(l->means[LIMIT_PIDS]);
+	in->last_look = memory == MEANS_SCOPE || l->means[LIMIT_PIDS] == MEANS_SCOPE || in->counted;
 	/* for root the kernel does not count */
 	if (l->set->pids)
 		in->processes = l->set->pids + PROCESSES_OF_OURS;
+	in->no_fallocate = l->set->disk > 0;
 	if (l->set->disk)
 		in->file_size = l->set->disk + l->set->disk / 8 + FILE_SIZE_ROOM;
 }
@@ -199,7 +205,8 @@ int limits_new(struct arena *a, const struct policy *p, const struct limits_how 
 		return r;
 	}
 	l->sampling = how->measure || must_sample(l);
-	set_inside(l);
+	set_inside(l, how->measure);
+	l->started = l->inside.counted ? usage_started() : 0;
 	*ret = l;
 	return 0;
 }
@@ -417,10 +424,26 @@ static void read_groups(struct limits *l)
 
 static void read_peaks(struct limits *l)
 {
+	uint64_t memory, pids;
+
 	if (!l->cgroup)
 		return;
-	raise_peak(&l->peak.memory, cgroup_memory_peak(l->cgroup));
-	raise_peak(&l->peak.pids, cgroup_pids_peak(l->cgroup));
+	memory = cgroup_memory_peak(l->cgroup);
+	pids = cgroup_pids_peak(l->cgroup);
+	raise_peak(&l->peak.memory, memory);
+	raise_peak(&l->peak.pids, pids);
+	l->peak.memory_exact |= memory > 0;
+	l->peak.pids_exact |= pids > 0;
+}
+
+/* The numbers inside tell how many there were, unless the kernel may have begun anew with them. */
+static void count_tasks(struct limits *l)
+{
+	uint64_t now = usage_started();
+
+	if (l->started && now >= l->started &&
+	    now - l->started + RESERVED_NUMBERS < usage_numbers())
+		l->peak.tasks = usage_tasks(&l->source);
 }
 
 bool limits_remember(struct limits *l)
@@ -429,6 +452,8 @@ bool limits_remember(struct limits *l)
 		return false;
 	read_groups(l);
 	read_peaks(l);
+	if (l->inside.counted)
+		count_tasks(l);
 	return true;
 }
 

@@ -48,6 +48,8 @@ struct limits_peak {
 	uint64_t pids;
 	uint64_t disk; /* bytes */
 	uint64_t output; /* bytes */
+	bool memory_exact, pids_exact; /* counted by the kernel; else there may have been more */
+	uint64_t tasks; /* that were started in all, when measuring; 0 = not known */
 };
 
 struct limits;

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/json.h"
+#include "base/path.h"
 #include "base/text.h"
 #include "policy/match_path.h"
 #include "policy/schema.h"
@@ -175,6 +176,30 @@ static int64_t wall_clock_ms(void)
 	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
+static bool is_gone(const char *path)
+{
+	return faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW) < 0;
+}
+
+static bool is_below(const char *path, const char *dir)
+{
+	return path_within(path, dir) && strcmp(path, dir) != 0;
+}
+
+/* A directory went, after more of what was in it than can be listed: it stands for all that. */
+static void make_room(struct report *r, const char *dir)
+{
+	size_t kept = 0;
+
+	if (!is_gone(dir))
+		return;
+	for (size_t i = 0; i < r->n_removed; i++) {
+		if (!is_below(r->removed[i].target, dir))
+			r->removed[kept++] = r->removed[i];
+	}
+	r->n_removed = kept;
+}
+
 const struct report_entry *report_add(struct report *r, const struct policy *p, const char *command,
 				      const struct violation *v)
 {
@@ -190,6 +215,8 @@ const struct report_entry *report_add(struct report *r, const struct policy *p, 
 	}
 	if (is_ignored(p, command, v->path))
 		return NULL;
+	if (*list.n >= REPORT_ENTRIES_MAX && list.v == &r->removed)
+		make_room(r, v->path);
 	if (*list.n >= REPORT_ENTRIES_MAX) {
 		r->dropped++;
 		return NULL;
@@ -246,6 +273,30 @@ void report_note(struct report *r, const char *text)
 		*ARENA_PUSH(r->a, r->notes, r->n_notes) = arena_strdup(r->a, text);
 }
 
+static bool is_below_any(const char *path, const struct report_entry *v, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (is_below(path, v[i].target))
+			return true;
+	}
+	return false;
+}
+
+/* What lay in a directory that is gone as a whole is not told for itself. */
+static void fold_removed(struct report *r)
+{
+	size_t kept = 0, n = r->n_removed;
+
+	for (size_t i = 0; i < n; i++) {
+		const char *path = r->removed[i].target;
+
+		if (!is_below_any(path, r->removed, kept) &&
+		    !is_below_any(path, r->removed + i, n - i))
+			r->removed[kept++] = r->removed[i];
+	}
+	r->n_removed = kept;
+}
+
 void report_prune(struct report *r)
 {
 	size_t kept = 0;
@@ -257,10 +308,11 @@ void report_prune(struct report *r)
 	r->n_later = kept;
 	kept = 0;
 	for (size_t i = 0; i < r->n_removed; i++) {
-		if (faccessat(AT_FDCWD, r->removed[i].target, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+		if (is_gone(r->removed[i].target))
 			r->removed[kept++] = r->removed[i];
 	}
 	r->n_removed = kept;
+	fold_removed(r);
 }
 
 /* Of denials; what was told for another reason is in a list of its own. */
@@ -329,6 +381,21 @@ void report_write_entry(const struct report_entry *e, struct json *j)
 	json_kint(j, "count", (int64_t)e->count);
 }
 
+uint64_t report_memory_peak(const struct run_result *result)
+{
+	const struct limits_peak *p = &result->peak;
+
+	/* samples miss what is there between them; the kernel's own count has all and needs no help */
+	return p->memory_exact || p->memory > result->max_rss ? p->memory : result->max_rss;
+}
+
+/* Some limit made us look, though perhaps not in time. */
+static bool is_measured(const struct run_result *result)
+{
+	return result->peak.memory || result->means[LIMIT_MEMORY] || result->means[LIMIT_PIDS] ||
+	       result->means[LIMIT_DISK];
+}
+
 /* Not measured is null, not nothing. */
 static void print_peak(struct json *j, const char *key, uint64_t value)
 {
@@ -350,7 +417,7 @@ static void print_limits(struct json *j, const struct run_result *result)
 	json_end_object(j);
 	json_key(j, "peak");
 	json_begin_object(j);
-	print_peak(j, "memory", result->peak.memory);
+	print_peak(j, "memory", is_measured(result) ? report_memory_peak(result) : 0);
 	print_peak(j, "pids", result->peak.pids);
 	print_peak(j, "disk", result->peak.disk);
 	print_peak(j, "output", result->peak.output);

@@ -76,6 +76,8 @@ bool report_can_hint(const struct report_entry *entry);
 
 /* The members of a JSON object, for an entry and for the whole. */
 void report_write_entry(const struct report_entry *e, struct json *j);
+/* Of all processes together, and never less than the largest of them had. */
+uint64_t report_memory_peak(const struct run_result *result);
 void report_write_fields(const struct report *r, char *const *argv, const struct run_result *result,
 			 struct json *j);
 void report_print_json(const struct report *r, char *const *argv, const struct run_result *result,

@@ -19,6 +19,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -31,6 +32,7 @@
 #define PROMPT_MS 60000 /* then the answer is no */
 #define PROMPT_LOOK_MS 100
 #define PROMPT_ECHO_MS 2000 /* how long after a question a stop may still be because of it */
+#define JOB_PAUSE_NS 20000000 /* after an interrupt, for the rest of the job */
 
 #define LOOK_MS 300 /* between looks of who observes */
 
@@ -237,6 +239,8 @@ static void follow_interrupt(const struct run *run, int sig)
 		return;
 	(void)signal(sig, SIG_IGN);
 	(void)kill(0, sig);
+	/* each of them would have had it before it could see our end of a pipe close */
+	(void)nanosleep(&(struct timespec){ .tv_nsec = JOB_PAUSE_NS }, NULL);
 }
 
 /* What the control descriptor has brought by now; the last accepted line counts. */

@@ -28,10 +28,13 @@
 #include "base/fd.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "supervise/seslog_key.h"
+#include "supervise/seslog_mask.h"
 
 #define LINE_MAX_BYTES 8192 /* a longer line is cut, at a space where there is one */
+#define CONTEXT_MAX 4096 /* of what is written is kept, to mask what follows in its light */
+#define WORDS_MAX 2048 /* the same where no secret goes on: the words before */
 #define IDLE_MS 1000 /* after which a begun line is written */
-#define KEY_LINES_MAX 256 /* of a private key that never ends */
 #define RECORD_MAX ((size_t)256 << 10)
 #define HIDDEN "[not logged: the terminal did not echo]"
 
@@ -45,11 +48,13 @@ static const struct {
 _Static_assert(ARRAY_LEN(names) == SESLOG_STREAM_MAX_, "a name for each stream");
 
 struct line {
-	char data[LINE_MAX_BYTES];
+	char data[CONTEXT_MAX + LINE_MAX_BYTES];
 	size_t len;
+	size_t shown; /* of it is written already; what follows is masked in its light */
 	uint64_t since_ms; /* when it last grew */
+	bool idle; /* and was looked at since */
 	bool hidden; /* what was read last was not to be kept */
-	unsigned key_lines; /* of a private key, so far; 0 = not in one */
+	struct seslog_key key; /* that was begun by a line before */
 };
 
 struct seslog {
@@ -237,55 +242,127 @@ static void put_record(struct seslog *l, enum seslog_stream which, const char *t
 	write_record(l, &b);
 }
 
-static bool contains(const char *s, size_t n, const char *word)
+/* What is left out is told. */
+static void end_key(struct seslog *l, enum seslog_stream which)
 {
-	return memmem(s, n, word, strlen(word)) != NULL;
+	struct seslog_key *key = &l->lines[which].key;
+	char text[64];
+
+	if (key->lines) {
+		(void)snprintf(text, sizeof(text), "[%zu line%s redacted]", key->lines,
+			       key->lines == 1 ? "" : "s");
+		put_record(l, which, text, strlen(text), false);
+	}
+	*key = (struct seslog_key){ 0 };
+}
+
+/* A line that has not come to its end belongs to the key as long as it may. */
+static bool is_key_line(struct seslog_key *key, const struct buf *text, bool cut)
+{
+	if (!cut)
+		return seslog_key_line(key, buf_str(text), text->len);
+	key->inside = seslog_key_may_go_on(buf_str(text), text->len);
+	key->lines += key->inside;
+	return key->inside;
 }
 
 /* A private key is many lines, and only the first of them says so. */
-static bool is_in_key(struct line *line, const char *text, size_t n)
+static bool is_in_key(struct seslog *l, enum seslog_stream which, size_t n, bool cut)
 {
-	if (line->key_lines == 0) {
-		if (contains(text, n, "-----BEGIN ") && contains(text, n, "PRIVATE KEY"))
-			line->key_lines = 1;
-		return false; /* the first line shows that there is one */
+	_cleanup_buf_ struct buf text = BUF_INIT(RECORD_MAX);
+	struct line *line = &l->lines[which];
+	bool belongs;
+
+	if (!line->key.inside && (cut || !memmem(line->data, n, "-----BEGIN ", 11)))
+		return false;
+	seslog_strip(line->data, n, &text);
+	if (line->key.inside) {
+		belongs = is_key_line(&line->key, &text, cut);
+		if (!line->key.inside)
+			end_key(l, which);
+		if (belongs)
+			return true;
 	}
-	line->key_lines++;
-	if (contains(text, n, "-----END ") || line->key_lines > KEY_LINES_MAX)
-		line->key_lines = 0;
-	return true;
+	if (!cut)
+		(void)seslog_key_begins(&line->key, buf_str(&text), text.len);
+	return false; /* the first line shows that there is one */
 }
 
-static void put_line(struct seslog *l, enum seslog_stream which, const char *text, size_t n,
-		     bool cut)
+static size_t common_start(const struct buf *a, const struct buf *b)
 {
-	_cleanup_buf_ struct buf masked = BUF_INIT(RECORD_MAX);
+	size_t i = 0;
 
-	while (n > 0 && !cut && text[n - 1] == '\r')
+	while (i < a->len && i < b->len && a->data[i] == b->data[i])
+		i++;
+	return i;
+}
+
+/*
+ * The line up to n, without what is written already. It is masked as a whole, so that
+ * a secret is known for one also when a pause came in the middle of it. True when it ends in one.
+ */
+static bool put_line(struct seslog *l, enum seslog_stream which, size_t n, bool cut)
+{
+	_cleanup_buf_ struct buf masked = BUF_INIT(RECORD_MAX), before = BUF_INIT(RECORD_MAX);
+	struct line *line = &l->lines[which];
+	size_t skip;
+
+	while (n > line->shown && !cut && line->data[n - 1] == '\r')
 		n--;
 	if (!l->config.redact) {
-		put_record(l, which, text, n, cut);
-		return;
+		put_record(l, which, line->data + line->shown, n - line->shown, cut);
+		return false;
 	}
-	if (is_in_key(&l->lines[which], text, n))
-		return;
-	redact_text(text, n, &masked);
-	put_record(l, which, buf_str(&masked), masked.len, cut);
+	if (is_in_key(l, which, n, cut))
+		return false;
+	seslog_mask(line->data, n, &masked);
+	if (line->shown)
+		seslog_mask(line->data, line->shown, &before);
+	skip = common_start(&before, &masked);
+	if (!cut || skip < masked.len)
+		put_record(l, which, buf_str(&masked) + skip, masked.len - skip, cut);
+	return text_ends(buf_str(&masked), REDACTED);
 }
 
-/* The buffer is full without an end of line: as much as ends at a space, so that no word is cut. */
-static void cut_line(struct seslog *l, enum seslog_stream which)
+static void begin_line(struct line *line)
+{
+	line->len = line->shown = 0;
+}
+
+/* Nothing more is to come of the line, but it did not end. */
+static void break_line(struct seslog *l, enum seslog_stream which)
 {
 	struct line *line = &l->lines[which];
-	size_t n = line->len;
 
-	while (n > LINE_MAX_BYTES / 2 && line->data[n - 1] != ' ')
-		n--;
-	if (line->data[n - 1] != ' ')
-		n = line->len;
-	put_line(l, which, line->data, n, true);
-	memmove(line->data, line->data + n, line->len - n);
-	line->len -= n;
+	if (line->len > line->shown)
+		(void)put_line(l, which, line->len, true);
+	begin_line(line);
+}
+
+/* What stands before the words that come next stays; of a long secret that is its beginning. */
+static void forget_shown(struct line *line, bool in_secret)
+{
+	size_t keep = in_secret ? CONTEXT_MAX : WORDS_MAX, to = line->shown;
+
+	if (line->shown <= CONTEXT_MAX)
+		return;
+	if (in_secret)
+		to = seslog_secret_known(line->data, line->shown);
+	keep = keep < to ? keep : to;
+	memmove(line->data, line->data + to - keep, keep);
+	memmove(line->data + keep, line->data + line->shown, line->len - line->shown);
+	line->len -= line->shown - keep;
+	line->shown = keep;
+}
+
+/* The first n bytes are written; the line goes on. */
+static void put_begun(struct seslog *l, enum seslog_stream which, size_t n)
+{
+	struct line *line = &l->lines[which];
+	bool in_secret = put_line(l, which, n, true);
+
+	line->shown = n;
+	forget_shown(line, in_secret);
 }
 
 static bool ends_line(enum seslog_stream which, char c)
@@ -300,15 +377,16 @@ void seslog_add(struct seslog *l, enum seslog_stream which, const char *data, si
 	line->hidden = false;
 	for (size_t i = 0; i < len; i++) {
 		if (ends_line(which, data[i])) {
-			put_line(l, which, line->data, line->len, false);
-			line->len = 0;
+			(void)put_line(l, which, line->len, false);
+			begin_line(line);
 			continue;
 		}
-		if (line->len == sizeof(line->data))
-			cut_line(l, which);
+		if (line->len - line->shown == LINE_MAX_BYTES)
+			put_begun(l, which, seslog_cut(line->data, line->shown, line->len));
 		line->data[line->len++] = data[i];
 	}
 	line->since_ms = now_ms(CLOCK_MONOTONIC);
+	line->idle = false;
 }
 
 void seslog_hide(struct seslog *l, enum seslog_stream which)
@@ -317,9 +395,7 @@ void seslog_hide(struct seslog *l, enum seslog_stream which)
 
 	if (line->hidden)
 		return;
-	if (line->len)
-		put_line(l, which, line->data, line->len, true);
-	line->len = 0;
+	break_line(l, which);
 	line->hidden = true;
 	put_record(l, which, HIDDEN, strlen(HIDDEN), false);
 }
@@ -334,7 +410,7 @@ int seslog_wait_ms(const struct seslog *l)
 		uint64_t due = line->since_ms + IDLE_MS;
 		int left;
 
-		if (!line->len)
+		if (!line->len || line->idle)
 			continue;
 		now = now ? now : now_ms(CLOCK_MONOTONIC);
 		left = due > now ? (int)(due - now) : 0;
@@ -343,17 +419,41 @@ int seslog_wait_ms(const struct seslog *l)
 	return least;
 }
 
+static bool is_begun_key_line(const struct line *line)
+{
+	_cleanup_buf_ struct buf text = BUF_INIT(RECORD_MAX);
+
+	if (!line->key.inside)
+		return false;
+	seslog_strip(line->data, line->len, &text);
+	return seslog_key_may_go_on(buf_str(&text), text.len);
+}
+
+/* A prompt is wanted at once; what may be the beginning of a secret waits for the rest of it. */
+static void show_begun(struct seslog *l, enum seslog_stream which)
+{
+	struct line *line = &l->lines[which];
+	size_t n;
+
+	line->idle = true;
+	if (!l->config.redact) {
+		break_line(l, which);
+		return;
+	}
+	n = seslog_settled(line->data, line->len);
+	if (n > line->shown && !is_begun_key_line(line))
+		put_begun(l, which, n);
+}
+
 void seslog_flush(struct seslog *l)
 {
 	uint64_t now = now_ms(CLOCK_MONOTONIC);
 
 	for (enum seslog_stream i = 0; i < SESLOG_STREAM_MAX_; i++) {
-		struct line *line = &l->lines[i];
+		const struct line *line = &l->lines[i];
 
-		if (!line->len || line->since_ms + IDLE_MS > now)
-			continue;
-		put_line(l, i, line->data, line->len, true);
-		line->len = 0;
+		if (line->len && !line->idle && line->since_ms + IDLE_MS <= now)
+			show_begun(l, i);
 	}
 }
 
@@ -406,16 +506,19 @@ void seslog_start(struct seslog *l, const char *run, char *const *argv)
 	write_record(l, &b);
 }
 
+static void end_stream(struct seslog *l, enum seslog_stream which)
+{
+	break_line(l, which);
+	end_key(l, which);
+}
+
 void seslog_end(struct seslog *l, int exit_code)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(RECORD_MAX);
 	struct json j = { .out = &b };
 
-	for (enum seslog_stream i = 0; i < SESLOG_STREAM_MAX_; i++) {
-		if (l->lines[i].len)
-			put_line(l, i, l->lines[i].data, l->lines[i].len, true);
-		l->lines[i].len = 0;
-	}
+	for (enum seslog_stream i = 0; i < SESLOG_STREAM_MAX_; i++)
+		end_stream(l, i);
 	if (l->jsonl) {
 		begin_json(l, &j);
 		json_kstring(&j, "event", "end");

@@ -204,7 +204,8 @@ static void on_first_call(struct session *s, uint32_t events)
 static void end_veil(struct session *s)
 {
 	unwatch(s, SOURCE_VEIL);
-	veil_free(TAKE_PTR(s->veil));
+	if (s->veil)
+		s->unveiling = veil_free(TAKE_PTR(s->veil));
 	fd_close(TAKE_FD(s->changes));
 	s->veil_ms = 0;
 	fd_close(TAKE_FD(s->user_ns));
@@ -462,6 +463,16 @@ void session_reach(struct session *s, enum limit which)
 	session_kill(s);
 }
 
+/* Also to what has left the command's group; but without a pid namespace that is not known. */
+static void ask_to_end(struct session *s)
+{
+	enum init_target all = s->plan->bare ? INIT_GROUP : INIT_ALL;
+
+	give_order(s, SIGTERM, all);
+	give_order(s, SIGCONT, all);
+	s->frozen = false;
+}
+
 /* The time is up: first a word, then the end. */
 static void act_on_time(struct session *s)
 {
@@ -475,8 +486,7 @@ static void act_on_time(struct session *s)
 	}
 	tell_limit(s, LIMIT_TIMEOUT,
 		   "SIGTERM was sent; what is still there in 2 seconds is killed");
-	session_signal(s, SIGTERM, true);
-	session_signal(s, SIGCONT, true);
+	ask_to_end(s);
 	s->deadline_ms += TERM_GRACE_MS;
 }
 
@@ -667,7 +677,8 @@ void session_free(struct session *s, pid_t ret_remains[SESSION_REMAINS_MAX_])
 	fd_close(s->child.errors);
 	fd_close(s->child.pidfd);
 	fd_close(s->listener);
-	veil_free(s->veil);
+	if (s->veil)
+		s->unveiling = veil_free(s->veil);
 	fd_close(s->changes);
 	fd_close(s->user_ns);
 	fd_close(s->mount_ns);
@@ -678,6 +689,7 @@ void session_free(struct session *s, pid_t ret_remains[SESSION_REMAINS_MAX_])
 	remains[SESSION_INIT] = s->child.pid;
 	remains[SESSION_BROKER] = s->broker;
 	remains[SESSION_GUARD] = limits_free(s->limits);
+	remains[SESSION_VEIL] = s->unveiling;
 	arena_free(s->a);
 	free(s);
 	for (size_t i = 0; i < ARRAY_LEN(remains); i++) {

@@ -93,6 +93,7 @@ enum session_remains {
 	SESSION_INIT, /* alone in its namespaces */
 	SESSION_BROKER, /* with which the mounts go */
 	SESSION_GUARD,
+	SESSION_VEIL, /* what was watched */
 	SESSION_REMAINS_MAX_
 };
 

@@ -7,18 +7,30 @@
  * ended here whatever they are, and only shown.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/text.h"
 #include "supervise/session_internal.h"
 
+/* What a rule hides looks missing inside: only out here one can tell whether there is anything. */
+static bool was_denied(const struct violation *v)
+{
+	return v->kind != VIOLATION_READ ||
+	       faccessat(AT_FDCWD, v->path, F_OK, AT_SYMLINK_NOFOLLOW) == 0 ||
+	       (errno != ENOENT && errno != ENOTDIR);
+}
+
 static void take_violation(struct session *s, const struct violation *v)
 {
 	const struct report_entry *entry =
-		s->standby ? NULL : report_add(s->req.report, s->req.policy, s->command, v);
+		s->standby || !was_denied(v)
+			? NULL
+			: report_add(s->req.report, s->req.policy, s->command, v);
 
 	if (!entry || v->kind >= VIOLATION_LATER)
 		return;

@@ -30,6 +30,7 @@ struct session {
 	struct backend_decision chosen;
 	struct sandbox_child child;
 	pid_t broker;
+	pid_t unveiling; /* who closes what the veil watched with */
 	struct egress *egress; /* the request's, or our own; NULL = none */
 	struct egress_user user; /* at it */
 	struct journal journal;

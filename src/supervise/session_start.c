@@ -69,6 +69,7 @@ int session_prepare(struct session *s, const struct error *refused, struct error
 
 	plan_gather_facts(s->a, s->req.environ_in, &facts);
 	facts.watch = s->req.report_reads;
+	facts.asks = s->req.hooks && s->req.hooks->ask_write;
 	facts.files = s->req.files;
 	facts.n_files = s->req.n_files;
 	if (s->req.learn)

@@ -20,6 +20,7 @@
 #include "base/text.h"
 
 #define TEXT_MAX 4096 /* of one file in /proc */
+#define HOST_TEXT_MAX ((size_t)1 << 20) /* /proc/stat has a word for each interrupt */
 #define SHM_COLUMNS_BEFORE 14 /* of /proc/sysvipc/shm, before "rss" and "swap" */
 #define SHM_READS_MAX 512 /* there are at most 4096 segments unless the host says otherwise */
 
@@ -140,6 +141,46 @@ static void find_processes(const struct usage_source *s, struct processes *ret)
 	}
 	if (s->tree && ret->n > 0)
 		mark_tree(s, ret);
+}
+
+uint64_t usage_tasks(const struct usage_source *s)
+{
+	const struct dirent *entry;
+	char name[24], text[TEXT_MAX];
+	uint64_t last = 0;
+
+	if (!s->proc || s->tree)
+		return 0;
+	rewinddir(s->proc);
+	while ((entry = readdir(s->proc))) {
+		uint64_t pid = text_leading_u64(entry->d_name);
+
+		last = ascii_digit(entry->d_name[0]) && pid > last ? pid : last;
+	}
+	(void)snprintf(name, sizeof(name), "%" PRIu64, last);
+	if (last <= s->init || !read_proc(dirfd(s->proc), name, "status", text) ||
+	    !strstr(text, "\nState:\tZ"))
+		return 0;
+	return last - s->init - 1; /* without init and without the dead one */
+}
+
+static uint64_t host_number(const char *path, const char *key)
+{
+	_cleanup_free_ char *text = NULL;
+
+	if (fd_read_file(AT_FDCWD, path, HOST_TEXT_MAX, &text, NULL) < 0)
+		return 0;
+	return number(text, key);
+}
+
+uint64_t usage_started(void)
+{
+	return host_number("/proc/stat", "processes");
+}
+
+uint64_t usage_numbers(void)
+{
+	return host_number("/proc/sys/kernel/pid_max", "");
 }
 
 /* What it has written. Where it keeps that from us, it counts as everything that was. */

@@ -54,6 +54,15 @@ struct usage {
 
 /* Without a pid namespace: look at the host's /proc, at what descends from `init`. 0 or -errno. */
 int usage_watch_tree(struct usage_source *s, pid_t init) NODISCARD;
+/*
+ * How many tasks there have been inside, by the number of a dead one that was left when the
+ * command had ended (struct sandbox_limits, counted); 0 = there is none. True as long as numbers are
+ * not used again.
+ */
+uint64_t usage_tasks(const struct usage_source *s);
+/* Tasks that this machine has started since its own start, and how many numbers they have; 0 = unknown. */
+uint64_t usage_started(void);
+uint64_t usage_numbers(void);
 /* Baselines of the writable directories of the plan. */
 void usage_begin(struct usage_source *s, const struct plan *plan, bool disks);
 /* Only what is there without processes: private files and System V memory. */

@@ -28,6 +28,7 @@
 #include "sandbox/native/native.h"
 
 #define SLACK_NS 20000000 /* directories have their times from a clock that is this much behind */
+#define CLOSE_PAUSE_NS 1000000 /* until ours is closed */
 #define EVENTS_BYTES 4096
 #define LINKS_MAX 40 /* as the kernel follows */
 #define TABLE_MIN 256
@@ -422,12 +423,55 @@ struct veil *veil_new(struct arena *a, const struct policy *p, const struct plan
 	return v;
 }
 
-void veil_free(struct veil *v)
+/*
+ * Holds the watch, and nothing else, until nobody else does any more, and leaves with it. The end of
+ * `told` tells that all else is let go of.
+ */
+static _Noreturn void close_main(int watch, int told)
 {
+	const int keep[] = { watch, told };
+
+	sys_close_all_but(0, keep, ARRAY_LEN(keep));
+	if (chdir("/") < 0) /* what we were in can be unmounted */
+		_exit(1);
+	fd_close(told);
+	(void)nanosleep(&(struct timespec){ .tv_nsec = CLOSE_PAUSE_NS }, NULL);
+	_exit(0);
+}
+
+/*
+ * The kernel keeps whoever closes the last descriptor of a watch until no processor can be looking
+ * at what was watched: for 10 to 20 ms. So that is not us. We only wait until that one has let go
+ * of everything else.
+ */
+static pid_t close_elsewhere(int fd)
+{
+	pid_t pid = -1;
+	char none;
+	int ends[2];
+
+	if (fd >= 0 && sys_pipe(ends) >= 0) {
+		pid = fork();
+		if (pid == 0)
+			close_main(fd, ends[1]);
+		fd_close(ends[1]);
+		while (pid > 0 && read(ends[0], &none, 1) < 0 && errno == EINTR)
+			;
+		fd_close(ends[0]);
+	}
+	fd_close(fd);
+	return pid;
+}
+
+pid_t veil_free(struct veil *v)
+{
+	pid_t pid;
+
 	if (!v)
-		return;
-	fd_close(v->changes);
+		return -1;
+	pid = close_elsewhere(v->changes);
 	arena_free(v->walk);
+	return pid;
 }
 
 int veil_fd(const struct veil *v)

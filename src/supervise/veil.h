@@ -21,6 +21,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/arena.h"
 #include "base/error.h"
@@ -39,7 +40,8 @@ int veil_reserve(void);
 /* started_ms: when the plan was made (sys_now_ms()). changes: from veil_reserve(), taken over. */
 struct veil *veil_new(struct arena *a, const struct policy *p, const struct plan *plan,
 		      uint64_t started_ms, int changes);
-void veil_free(struct veil *v);
+/* A child of ours that is about to end with what was watched; -1 = none. */
+pid_t veil_free(struct veil *v);
 /* -1 = there is none, or no more: veil_step() wants to be called every VEIL_LOOK_MS. */
 int veil_fd(const struct veil *v);
 

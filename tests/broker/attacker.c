@@ -6,10 +6,12 @@
  * made the tree: a git repository, the directories src, old/deep, .claude and node_modules.
  *
  *   attacker SECONDS [IDEA]
+ *   attacker ideas             their names
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -80,20 +82,26 @@ static const char *in(char *buf, const char *dir, const char *file)
 	return buf;
 }
 
+static int holds_evil(const char *path)
+{
+	char text[256] = "";
+	int fd = open(path, O_RDONLY | O_NONBLOCK), n;
+
+	n = fd < 0 ? 0 : (int)read(fd, text, sizeof(text) - 1);
+	close(fd);
+	return n > 0 && strstr(text, "EVIL");
+}
+
 /* It worked: leave the traces to the judge. */
 static int caught(const char *dir)
 {
-	char f[128], text[256] = "";
-	int fd, n;
+	char f[128];
 
 	if (access(in(f, dir, "objects"), F_OK) < 0 || access(in(f, dir, "refs"), F_OK) < 0)
 		return 0;
 	if (access(in(f, dir, "hooks/pre-commit"), F_OK) == 0)
 		return 1;
-	fd = open(in(f, dir, "config"), O_RDONLY | O_NONBLOCK);
-	n = fd < 0 ? 0 : (int)read(fd, text, sizeof(text) - 1);
-	close(fd);
-	return n > 0 && strstr(text, "EVIL");
+	return holds_evil(in(f, dir, "config"));
 }
 
 /* --- the path changes while it is looked at --- */
@@ -390,7 +398,8 @@ static void *write_config(void *arg)
 		(void)swap("cf", ".git/config");
 		(void)link("cf", ".git/config");
 		(void)symlink("../cf", ".git/config");
-		(void)truncate(".git/config", 0);
+		if (!holds_evil(".git/config"))
+			(void)truncate(".git/config", 0);
 	}
 	return arg;
 }
@@ -443,7 +452,10 @@ static void *change_newborn(void *arg)
 	return arg;
 }
 
-/* A pipe called config makes the open wait; when it ends, a file may stand there. */
+/*
+ * A pipe called config makes the open wait; when it ends, a file may stand there. Without a sandbox
+ * nobody asks again what stands there: the one who waits is let go, and comes back to the file.
+ */
 static void *wait_at_pipe(void *arg)
 {
 	while (running()) {
@@ -458,15 +470,24 @@ static void *wait_at_pipe(void *arg)
 
 static void *replace_pipe(void *arg)
 {
+	char path[64];
+
 	while (running()) {
+		int pipe;
+
 		(void)mkdir("src/p", 0755);
 		(void)mkdir("src/p/refs", 0755);
 		rmdir("src/p/objects");
 		usleep(2000);
+		pipe = open("src/p/config", O_PATH);
 		unlink("src/p/config");
 		put("src/p/config", good);
 		(void)mkdir("src/p/objects", 0755);
 		usleep(15000);
+		sprintf(path, "/proc/self/fd/%d", pipe);
+		close(open(path, O_RDONLY | O_NONBLOCK));
+		close(pipe);
+		usleep(1000);
 		if (caught("src/p"))
 			return arg;
 		unlink("src/p/config");
@@ -523,7 +544,7 @@ static void *odd_objects(void *arg)
 	char d[64], f[128];
 
 	for (int i = 0; running(); i++) {
-		int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+		int fd;
 
 		if (caught(name(d, "src/o", i)))
 			continue;
@@ -531,7 +552,9 @@ static void *odd_objects(void *arg)
 		plant(in(f, d, "config"));
 		(void)mkdir(in(f, d, "refs"), 0755);
 		strcpy(a.sun_path, in(f, d, "objects"));
+		fd = socket(AF_UNIX, SOCK_STREAM, 0);
 		(void)bind(fd, (struct sockaddr *)&a, sizeof(a));
+		close(fd);
 		(void)mknod(f, S_IFREG | 0755, 0);
 		(void)symlink(".", f);
 		plant(f);
@@ -544,7 +567,6 @@ static void *odd_objects(void *arg)
 		(void)rename("src/ob", f);
 		(void)mkdir(in(f, d, "refs"), 0755);
 		rmdir(in(f, d, "objects"));
-		close(fd);
 	}
 	return arg;
 }
@@ -699,12 +721,19 @@ int main(int argc, char **argv)
 
 	if (argc < 2)
 		return 2;
+	for (size_t i = 0; strcmp(argv[1], "ideas") == 0 && i < N_IDEAS; i++)
+		printf("%s\n", ideas[i].name);
+	if (strcmp(argv[1], "ideas") == 0)
+		return 0;
+	signal(SIGPIPE, SIG_IGN); /* who waited at a pipe may come too late */
 	end = time(NULL) + atoi(argv[1]);
 	for (size_t i = 0; i < N_IDEAS; i++) {
 		if ((argc < 3 || strcmp(argv[2], ideas[i].name) == 0) &&
 		    pthread_create(&threads[n], NULL, ideas[i].run, NULL) == 0)
 			n++;
 	}
+	if (n == 0)
+		return 2;
 	printf("%zu threads\n", n);
 	fflush(stdout);
 	/* one may still wait at its pipe: the process ends all the same */

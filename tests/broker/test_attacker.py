@@ -2,9 +2,10 @@
 """Races against the name guard: attacker.c inside, judged from outside.
 
 ATTACK_SECONDS makes the shorter runs longer (default 6). Controls: the same program, with the same judge,
-finds a way where nothing is guarded, and into builds of ambit with one defence taken out
-(broken_*.c).
+finds a way where nothing is guarded, by each idea alone, and into builds of ambit with one defence
+taken out (broken_*.c).
 """
+import fnmatch
 import os
 import signal
 import subprocess
@@ -19,6 +20,15 @@ SECONDS = int(os.environ.get("ATTACK_SECONDS", "6"))
 BULK = "node_modules"
 OPTIONS = ["-q", "--report", "none", "--deny-write", "conf/secret.yml", "--set", f"filesystem.bulk={BULK}"]
 NAMES = {".envrc", ".bashrc", ".vscode", ".mcp.json"}
+CONTROLS = {  # each idea, and what comes of it where nothing is guarded
+    "flip": "src/.envrc", "cut": "src/.bashrc", "descriptors": ".claude/settings.json",
+    "directories": "src/.vscode", "ancestors": "src/.config/systemd/user/evil.service",
+    "denied": "conf/secret.yml", "symlink": ".claude/settings.json", "unnamed": "old/deep/.mcp.json",
+    "worktree": ".git/config.worktree", "lock": ".git/config", "mode": ".git/config",
+    "birth": "src/b?/config", "pipe": "src/p/config", "hooks": "src/hb?/hooks/pre-commit",
+    "objects": "src/o?/config", "aliases": ".git/config", "bulk": "old/out/.envrc",
+    "marked": "src/.mcp.json",
+}
 
 
 def make_tree(box):
@@ -38,6 +48,13 @@ def is_evil(path):
     return path.is_file() and b"EVIL" in path.read_bytes()
 
 
+def is_emptied(ws, copies):
+    """Nobody removes all of the configuration; but of two who take each other's lock file away, one
+    may put in place what the other has not written yet, and an empty file is harmless."""
+    config = ws / ".git/config"
+    return copies == 1 and config.is_file() and config.stat().st_size == 0
+
+
 def judge_git_directory(d):
     for name in ("config", "config.worktree", "commondir"):
         if os.path.lexists(d / name) and is_evil(d / name):
@@ -48,10 +65,12 @@ def judge_git_directory(d):
         yield from (p for p in (d / "hooks").iterdir() if not p.name.endswith(".sample"))
 
 
-def judge(ws):
+def judge(ws, copies=1):
     """What of the attempts is there to be run."""
     found = [p for p in (ws / "src/.bashrc", ws / ".bashrc", ws / "old/deep/.vscode/tasks.json")
              if not p.is_file() or p.read_text() != "original\n"]
+    if is_emptied(ws, copies):
+        found.append(ws / ".git/config")
     for top, dirs, files in os.walk(ws):
         d = Path(top)
         if d == ws and BULK in dirs:
@@ -89,7 +108,7 @@ def attack(box, programs, copies, options=OPTIONS, seconds=SECONDS, sandbox=True
         for r in runs:
             result = r.wait(timeout=seconds + 30)
             assert result.code == 0 and "threads" in result.out, str(result)
-    return judge(box.ws)
+    return judge(box.ws, copies)
 
 
 def attack_until(enough, *args, **kw):
@@ -168,6 +187,30 @@ def test_control_without_sandbox(boxes, programs):
     wanted = {".claude/settings.json", ".git/hooks/pre-commit", "src/.bashrc", "src/.envrc"}
     found = attack_until(wanted.issubset, boxes("user"), programs, 1, seconds=2, sandbox=False)
     assert wanted <= set(found), found
+
+
+def test_controls_are_of_all_ideas(boxes, programs):
+    names = boxes("user").host(programs("attacker", "attacker.c"), "ideas").ok().out.split()
+    assert set(names) == set(CONTROLS)
+
+
+@pytest.mark.parametrize("idea", CONTROLS)
+def test_control_of_one_idea(boxes, programs, idea):
+    """Each idea works where nothing is guarded, alone, and its traces are there for the judge at the end.
+    Nearly always at once; on a machine that is busy with other things, in one of three trees."""
+    for _ in range(3):
+        found = attack(boxes("user"), programs, 1, seconds=2, sandbox=False, ideas=[idea])
+        if fnmatch.filter(found, CONTROLS[idea]):
+            return
+    pytest.fail(f"{CONTROLS[idea]} is not among {found}")
+
+
+def test_judge_sees_an_empty_configuration(boxes):
+    box = boxes("user")
+    make_tree(box)
+    assert judge(box.ws) == []
+    (box.ws / ".git/config").write_text("")
+    assert judge(box.ws) == [".git/config"]
 
 
 def test_control_less_guarded(boxes, programs):

@@ -493,3 +493,17 @@ def test_explain_is_what_run_does(trap, path):
     said = trap.ambit("explain", "write", path)
     done = trap.sh(f"echo x >> {path}")
     assert (said.code == 0) == (done.code == 0), (str(said), str(done))
+
+
+@pytest.mark.parametrize("key, reason", [
+    ("core.sshCommand", "git may run programs because of this key"),
+    ("http.proxy", "git may send data elsewhere, or trust others, because of this key"),
+    ("help.autoCorrect", "it is not among the keys that are known to be harmless"),
+    ("user.signingKey", None), ("http.postBuffer", None), ("core.symlinks", None)])
+def test_what_is_said_of_a_key(boxes, key, reason):
+    box = boxes("root")
+    box.host("git", "init", "-q", ".").ok()
+    r = box.run("git", "config", key, "1")
+    assert (r.code == 0) == (reason is None), str(r)
+    said = f"denied write to {box.ws}/.git/config — git configuration key {key.lower()}: {reason} ("
+    assert (said in r.err) == (reason is not None), str(r)

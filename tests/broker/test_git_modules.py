@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where a submodule's checkout is, was checked when it was said. Nothing that comes later may make
 git outside write somewhere else: `git reset --hard` there writes files that were chosen inside."""
+import time
+
 import pytest
+
+from ambit_test import wait_until
 
 # A submodule m, as `git submodule add` leaves it; its one file is called evil.
 SETUP = """
@@ -94,6 +98,39 @@ def test_a_way_back_that_was_there(boxes):
     assert r.code != 0 and f"denied write to {box.ws}/nothere" in r.err, str(r)
     box.host("git", "config", "-f", ".git/modules/m/config", "core.worktree", "../../../m").ok()
     box.sh(f"ln -s {box.home}/out/m nothere").ok()
+
+
+def test_one_text_in_two_places(boxes):
+    """A relative path means another place in each directory, be the file the same."""
+    box = boxes("user")
+    box.host("/bin/sh", "-c", setup() + "mkdir -p .git/modules/x/y; cp -r .git/modules/m/* .git/modules/x/y;"
+                                        "ln -f .git/modules/m/config .git/modules/x/y/config").ok()
+    for place in ("m", ".git/m"):
+        r = box.sh(f"rm -rf {place}; ln -s /etc {place}")
+        assert r.code != 0 and f"denied write to {box.ws}/{place}" in r.err, str(r)
+    box.sh("ln -s /etc n").ok()
+
+
+# What was read of a configuration is remembered; what comes in its place is read again.
+CHANGED = """
+ln -s x l1
+mkdir n; echo "gitdir: $PWD/.git/modules/m" > n/.git
+git config -f .git/modules/m/config core.worktree ../../../{name}
+touch -r old .git/modules/m/config
+ln -s x l2; rm -r n
+ln -s $OUT n && echo made
+"""
+
+
+@pytest.mark.parametrize("name", ["m", "n"])
+def test_a_text_that_changes_within_a_run(boxes, name):
+    box = boxes("user")
+    out = box.mkdir("out")
+    box.host("/bin/sh", "-c", setup() + "touch -r .git/modules/m/config old").ok()
+    config = box.ws / ".git/modules/m/config"
+    assert wait_until(lambda: time.time() - config.stat().st_ctime > 5)  # it counts as settled
+    r = box.sh(f"OUT={out}" + CHANGED.format(name=name), options=["-q"])
+    assert ("made" in r.out) == (name == "m"), str(r)
 
 
 USUAL = {

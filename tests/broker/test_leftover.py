@@ -71,9 +71,9 @@ LATER = {
 
 REMOVED = {
     "file": ("rm src/.envrc", {"src/.envrc"}),
-    "moved away": ("mv src/.envrc x", {"src/.envrc"}),
+    "moved away": ("mv src x", {"src/.envrc", "src/.vscode"}),
     "directory": ("rm -rf src/.vscode", {"src/.vscode"}),
-    "part of a directory": ("rm src/.vscode/b", set()),  # .vscode is still there
+    "part of a directory": ("rm src/.vscode/b", {"src/.vscode/b"}),
     "with all above": ("rm -rf src", {"src/.envrc", "src/.vscode", "src/repo/.git/hooks/pre-commit",
                                       "src/repo/.git/config"}),
     "hook": ("cd src/repo && rm .git/hooks/pre-commit", {"src/repo/.git/hooks/pre-commit"}),

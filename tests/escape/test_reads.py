@@ -440,3 +440,16 @@ def test_runtime_directory(box):
         if made:
             with contextlib.suppress(OSError):  # somebody else moved in meanwhile
                 os.rmdir(run)
+
+
+def test_directory_that_the_run_before_has_closed(box):
+    """What cannot be looked at when a run starts is not hidden in it; so it does not start."""
+    secret = box.write(".cargo/credentials.toml", "TOKEN")
+    options = ["--allow-write", str(box.home / ".cargo")]
+    read = f"chmod 700 {box.home}/.cargo; cat {secret}"
+    assert "TOKEN" not in box.run("sh", "-c", read, options=options).out
+    box.run("chmod", "000", box.home / ".cargo", options=options)
+    r = box.run("sh", "-c", read, options=options)
+    (box.home / ".cargo").chmod(0o700)
+    assert "TOKEN" not in r.out, str(r)
+    assert "TOKEN" in box.host("sh", "-c", read).out, "the control run failed"

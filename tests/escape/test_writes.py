@@ -460,7 +460,8 @@ def test_git_directory_allowed_alone(box, probe):
 
 WAYS = ["write", "rename", "exchange", "link", "symlink", "tmpfile", "directory", "directory-link"]
 ABSENT = sorted(set(PROJECT + START_UP + [
-    ".git/commondir", ".bash_profile", ".claude/hooks/x", ".idea/misc.xml"]) - {".ssh/authorized_keys"})
+    ".git/commondir", ".bash_profile", ".claude/hooks/x", ".idea/misc.xml", ".pdbrc", ".hg/hgrc", ".vim/a.vim",
+    "crush.json", ".qwen/settings.json"]) - {".ssh/authorized_keys"})
 
 
 @pytest.fixture(scope="session")
@@ -780,6 +781,31 @@ def test_escape_codes_in_messages(box):
         assert "\x1b" not in r.err + r.out and "\x07" not in r.err + r.out, r
 
 
+def test_escape_codes_in_reports(box):
+    """What the command chose itself comes out escaped, too: where it was denied to write (the path, the
+    directory, the key of git's), what runs later, and what it removed."""
+    odd = ESCAPES.replace("/", "") + "\u009b2J"  # the last is what terminals take for ESC [
+    box.host("git", "init", "-q", ".").ok()
+    box.write(f"ws/{odd}/.env", "original\n")
+    box.mkdir(f"other/{odd}")
+    script = """exec 2>/dev/null
+    echo x > "$HOME/$1"; echo x > "$HOME/other/$1/f"; echo x > "$1/.envrc"
+    git config "filter.$2.clean" evil
+    echo x > "$1/Makefile"; rm "$1/.env"; :"""
+    argv = ["/bin/sh", "-c", script, "sh", odd, odd.replace("\n", "")]
+    r = box.run(*argv)
+    lines = [line for line in r.err.splitlines() if "\\x1b[2J" in line]
+    for wanted in (f"denied write to {box.home}/\\x1b", "-rf\\xc2\\x9b2J/f", "-rf\\xc2\\x9b2J/.envrc",
+                   "git configuration key filter.\\x1b", "2J/Makefile (make rules)", "2J/.env"):
+        assert any(wanted in line for line in lines), f"{wanted}: {r}"
+    for raw in "\x1b\x07\r\u009b":
+        assert raw not in r.err + r.out, f"{raw!r}: {r}"
+    assert not [line for line in r.err.split("\n") if line and not line.startswith("ambit: ")], r
+    box.host(*argv)
+    assert "\x1b" in box.host("git", "config", "-l").out, "the control run failed"
+    assert "\x1b" in box.host("ls", "--show-control-chars", box.home).out, "the control run failed"
+
+
 def test_odd_names_as_rules(box):
     """Names with newlines, blanks, quotes and a dash in front are names, not options or two."""
     for odd in ("a b", "a\nb", "-rf", "'\"$(id)", "ü\u200b"):
@@ -791,7 +817,8 @@ def test_odd_names_as_rules(box):
 
 
 @pytest.mark.parametrize("path", ["package.json", "Makefile", ".github/workflows/ci.yml", "setup.py",
-                                  ".pre-commit-config.yaml", "CLAUDE.md"])
+                                  ".pre-commit-config.yaml", "CLAUDE.md", "configure", "flake.lock",
+                                  ".github/copilot-instructions.md", ".buildkite/pipeline.yml"])
 def test_runs_later_is_said(box, path):
     """What is not forbidden but will be run outside is listed at the end of the run."""
     r = box.sh(f'mkdir -p "$(dirname {path})"; echo x > {path}')
@@ -840,3 +867,84 @@ def test_fifo_and_device(box):
             os.mkfifo(p)
             os.chown(p, box.who.uid, box.who.gid)
     assert box.run("true").seconds < 15
+
+
+def test_modes_of_devices(box):
+    """They are the host's. The mode that it has already: the host's time of change tells."""
+    before = os.stat("/dev/full").st_ctime_ns
+    box.run("sh", "-c", "echo x >/dev/null; chmod 0666 /dev/full; :").ok()
+    assert os.stat("/dev/full").st_ctime_ns == before
+    box.host("chmod", "0666", "/dev/full").ok()
+    assert os.stat("/dev/full").st_ctime_ns != before
+
+
+# In a terminal of its own: its mode before and after what argv does to it.
+IN_TERMINAL = """
+import fcntl, os, pty, struct, sys
+pid, fd = pty.fork()
+if pid == 0:
+    os.execv(sys.argv[1], sys.argv[1:])
+name = "/dev/pts/%d" % struct.unpack("I", fcntl.ioctl(fd, 0x80045430, bytes(4)))[0]
+os.chmod(name, 0o600)
+os.write(fd, b"go\\n")
+try:
+    while os.read(fd, 4096): pass
+except OSError: pass
+os.waitpid(pid, 0)
+print(oct(os.stat(name).st_mode & 0o777))
+"""
+# by every name that it has; /dev/console only where that is this terminal
+OPEN_TERMINAL = """read -r go; chmod 0666 /proc/self/fd/0; chmod 0666 "$(tty)"
+[ "$(stat -c %t:%T /dev/console)" != "$(stat -Lc %t:%T /proc/self/fd/0)" ] || chmod 0666 /dev/console; :"""
+
+
+def test_mode_of_the_terminal(box):
+    """Other users could open it then."""
+    outer = ["/usr/bin/python3", "-c", IN_TERMINAL]
+    r = box.host(*outer, *box.argv("/bin/sh", "-c", OPEN_TERMINAL)).ok()
+    assert r.out == "0o600\n", str(r)
+    r = box.host(*outer, "/bin/sh", "-c", OPEN_TERMINAL).ok()
+    assert r.out == "0o666\n", f"the control run failed: {r}"
+
+
+# A protected file that is open, and whose name goes: what it is called then is no protected name, or
+# one in another directory.
+NAME_GONE = """
+import ctypes, os, sys
+libc = ctypes.CDLL(None, use_errno=True)
+fd = os.open("a/.envrc", os.O_RDONLY)
+proc = f"/proc/self/fd/{fd}"
+if "moved" in sys.argv:  # its directory is one of this run's by then
+    os.mkdir("n"); os.rename("a", "n/x"); os.unlink("n/x/.envrc"); os.rmdir("n/x"); os.mkdir("n/x")
+else:
+    os.unlink("a/.envrc")
+try:
+    if "open" in sys.argv:
+        os.close(os.open("a/.envrc (deleted)", os.O_CREAT | os.O_WRONLY))
+        w = os.open(proc, os.O_WRONLY | os.O_APPEND)
+    else:
+        if libc.linkat(-100, proc.encode(), -100, b"innocent", 0x400): raise OSError("linkat")
+        w = os.open("innocent", os.O_WRONLY | os.O_APPEND)
+    os.write(w, b"evil")
+except OSError as e: print(e)
+"""
+
+
+@pytest.mark.parametrize("way", ["link", "link moved", "open"])
+def test_file_whose_name_is_gone(box, way):
+    """The other name of it is protected too, and never touched."""
+    argv = ["/usr/bin/python3", "-c", NAME_GONE, *way.split()]
+
+    def attempt(run):
+        shutil.rmtree(box.ws / "n", ignore_errors=True)
+        for d in "ab":
+            box.mkdir(box.ws / d)
+        for p in (box.ws / "a/.envrc", box.ws / "b/.envrc", box.ws / "innocent"):
+            p.unlink(missing_ok=True)
+        box.write(box.ws / "a/.envrc", "good")
+        os.link(box.ws / "a/.envrc", box.ws / "b/.envrc")
+        run(*argv).ok()
+        return (box.ws / "b/.envrc").read_text()
+
+    assert attempt(box.run) == "good"
+    assert attempt(box.host) == "goodevil", "the control run failed"

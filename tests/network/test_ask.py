@@ -234,6 +234,24 @@ def test_protected_name(person, box):
     assert not (box.ws / ".vscode").exists() and not (box.ws / "denied").exists()
 
 
+@pytest.mark.parametrize("key", "or")
+def test_protected_name_that_exists(person, box, key):
+    """Also at the top, where no mount may stand in the way of what was allowed; nor does anything
+    else become free by that."""
+    box.write("ws/.envrc", "old\n")
+    box.write("ws/.mcp.json", "old\n")
+    t = person("echo new > .envrc; echo status $?; echo new > .mcp.json; echo done")
+    t.see(r"write to a protected name:\s+\S+/\.envrc")
+    t.line(key)
+    t.see("status 0")
+    t.see(r"protected name:\s+\S+/\.mcp\.json")
+    t.line("n")
+    t.see("done")
+    assert t.end() == 0
+    assert (box.ws / ".envrc").read_text() == "new\n"
+    assert (box.ws / ".mcp.json").read_text() == "old\n"
+
+
 @pytest.mark.parametrize("moved", [False, True], ids=["control", "moved"])
 def test_a_place_that_moves_during_the_question(net, box, moved):
     """What was allowed is a path: when its directory is another by then, nothing is written."""

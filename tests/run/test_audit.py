@@ -6,6 +6,7 @@ import random
 import signal
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 
@@ -107,6 +108,9 @@ def test_none(box):
     assert not log_file(box).exists()
     # what ambit remembers is hidden all the same
     assert log_file(box).parent.is_dir()
+    small_log(box, path="none")
+    r = box.ambit("log")
+    assert r.code == 125 and "audit.path is none" in r.err, r
 
 
 def test_default_place(box):
@@ -127,6 +131,82 @@ def test_a_log_that_cannot_be_written(box, how):
     r = box.sh("echo x > /etc/1; echo y > /etc/2; echo out", options=log)
     assert r.code == 0 and r.out == "out\n"
     assert r.err.count("the audit log cannot be") == 1, r
+
+
+def lost_records(box, path=None):
+    return [x for x in records(box, path) if x["event"] == "lost"]
+
+
+def test_a_loss_is_never_silent(box):
+    """Each run says so, also with -q, and the next one that can write has the number."""
+    box.run("true").ok()
+    log_file(box).parent.chmod(0o777)
+    for _ in range(2):
+        r = box.run("true", options=["-q"]).ok()
+        assert r.err.count("the audit log cannot be written") == 1, r
+    log_file(box).parent.chmod(0o700)
+    intact, v = verify(box)
+    assert intact and "4 records could not be written" in v["notes"][0], v
+    assert box.run("true", options=["-q"]).ok().err == ""
+    lost, = lost_records(box)
+    assert lost["count"] == 4 and lost["since"] <= lost["timestamp"]
+    assert "4 records could not be written" in box.ambit("log", "--kind", "lost").ok().out
+    box.run("true").ok()
+    assert len(lost_records(box)) == 1 and verify(box)[0]
+
+
+@pytest.mark.parametrize("how", ["open", "first", "link"])
+def test_a_loss_is_remembered_without_a_head(box, how):
+    """The log lies elsewhere: then ambit's own directory remembers it."""
+    d = box.mkdir("log", 0o700)
+    small_log(box, path=f"{d}/log")
+    if how == "open":
+        d.chmod(0o777)
+    elif how == "first":
+        box.mkdir("log/log")  # the head can be made, the log cannot
+    else:
+        (d / "log.head").symlink_to("/nowhere")
+    r = box.run("true", options=["-q"]).ok()
+    assert r.err.count("the audit log cannot be written") == 1, r
+    # commands do not see where that is
+    kept, = log_file(box).parent.glob("lost-*")
+    assert kept.stat().st_mode & 0o7777 == 0o600
+    box.sh(f"rm -f {kept}; ! test -e {kept}", options=["-q", "--set", "audit.path=none"])
+    assert kept.exists()
+    if how == "open":
+        d.chmod(0o700)
+    elif how == "first":
+        (d / "log").rmdir()
+    else:
+        (d / "log.head").unlink()
+    r = box.ambit("log", "verify")
+    assert "2 records could not be written" in r.out + r.err, r
+    box.run("true").ok()
+    assert [x["count"] for x in lost_records(box, d / "log")] == [2]
+    assert not kept.exists() and verify(box, "--file", f"{d}/log")[0]
+
+
+def test_a_loss_is_remembered_by_the_runtime_directory(box):
+    """The directory of the log, which is ambit's own, cannot be entered at all."""
+    runtime = Path(f"/run/user/{box.who.uid}")
+    if box.who.uid == 0:
+        skip_impossible("root enters every directory: a user cannot")
+    if not runtime.is_dir():  # a login makes it
+        runtime.mkdir(0o700, parents=True)
+        os.chown(runtime, box.who.uid, box.who.gid)
+    before = set(runtime.glob("ambit-lost-*"))
+    box.run("true").ok()
+    log_file(box).parent.chmod(0)
+    r = box.run("true", options=["-q"]).ok()
+    assert r.err.count("the audit log cannot be written") == 1, r
+    kept, = set(runtime.glob("ambit-lost-*")) - before
+    log_file(box).parent.chmod(0o700)
+    assert "2 records could not be written" in verify(box)[1]["notes"][0]
+    box.sh(f"rm -f {kept}", options=["-q", "--set", "audit.path=none"])
+    assert kept.exists()
+    box.run("true").ok()
+    assert [x["count"] for x in lost_records(box)] == [2]
+    assert not kept.exists()
 
 
 # --- reading it --------------------------------------------------------------------------
@@ -202,6 +282,18 @@ def test_follow_ends_with_its_reader(box):
         child.process.wait(timeout=10)
 
 
+def test_follow_ends_when_the_time_is_over(box):
+    """No record can come any more that --until takes: what there is is shown, and that is all."""
+    box.run("true").ok()
+    r = box.ambit("log", "-f", "--until", "1d", timeout=20).ok()
+    assert r.out == ""
+    soon = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 3))
+    with box.start(AMBIT, "log", "-f", "--json", "--until", soon, sandbox=False) as child:
+        assert child.process.stdout.readline() and child.process.stdout.readline()
+        box.run("true").ok()
+        assert child.wait(timeout=20).out.count("\n") == 2
+
+
 def test_old_files_go(box):
     small_log(box, maxSize=1500, maxFiles=3)
     for _ in range(20):
@@ -236,6 +328,24 @@ def test_tampering_is_found(box):
     for f in log.parent.glob("audit.jsonl*"):
         copy = box.write(f"copy/{f.name}", f.read_bytes(), 0o600)
     assert verify(box, "--file", str(copy.parent / "audit.jsonl"))[0]
+
+
+@pytest.mark.parametrize("how", ["removed", "emptied"])
+def test_a_cut_end_stays_known_without_the_head(box, how):
+    """Whoever goes on writing does not make it whole."""
+    for _ in range(4):
+        box.run("true").ok()
+    log, head = log_file(box), log_file(box).with_name("audit.jsonl.head")
+    log.write_bytes(b"".join(log.read_bytes().splitlines(keepends=True)[:-2]))
+    if how == "removed":
+        head.unlink()
+    else:
+        head.write_bytes(b"")
+    assert not verify(box)[0]
+    for _ in range(2):
+        box.run("true").ok()
+        r = box.ambit("log", "verify")
+        assert r.code == 1 and "audit.jsonl:7: head: " in r.out and "NOT INTACT" in r.out, r
 
 
 def test_fifty_at_once(box):
@@ -331,14 +441,14 @@ def test_killed_writers(box):
     assert intact, v
 
 
-def in_small_disk(box, script):
+def in_small_disk(box, script, options="size=64k"):
     """As this person with a tmpfs of 64 KiB at $HOME/disk, in a mount namespace of its own."""
     box.mkdir("disk")
     ns = ["unshare", "-m"] if box.who.uid == 0 else ["unshare", "-U", "-r", "-m"]
     probe = box.host(*ns, "true")
     if probe.code != 0:
         skip_impossible("no mount namespace: " + probe.err.strip())
-    mount = f"mount -t tmpfs -o size=64k,mode=700 none {box.home}/disk && "
+    mount = f"mount -t tmpfs -o {options},mode=700 none {box.home}/disk && "
     return box.host(*ns, "sh", "-c", mount + script, timeout=120)
 
 
@@ -363,6 +473,34 @@ def test_disk_full(box):
     assert (box.home / "err").read_text().count("the audit log cannot be written") == 1
     # the last line is a whole one: rolled back, not cut
     assert r.out.split("full 0")[1].split("{")[0].strip() == "\\n"
+
+
+@pytest.mark.parametrize("full", ["space", "inodes", "inodes, from the first"])
+def test_disk_full_is_remembered_by_the_next_run(box, full):
+    log = f"{box.home}/disk/log"
+    run = f"{AMBIT} run -q --set audit.path={log} --set audit.maxSize=700 --"
+    fill = f"head -c 60000 /dev/zero > {box.home}/disk/fill"
+    if full != "space":
+        fill = f"for i in $(seq 12); do touch {box.home}/disk/fill$i; done 2> /dev/null"
+    first = "" if full.endswith("first") else f"{run} true || exit 1"
+    script = f"""
+        cd {box.ws}
+        {first}
+        {fill}
+        {run} true 2> {box.home}/err || exit 1
+        {run} sh -c 'echo x > /etc/1' 2>> {box.home}/err
+        rm {box.home}/disk/fill*
+        {run} true || exit 1
+        {AMBIT} log --file {log} --json > {box.home}/copy
+        {AMBIT} log --file {log} --json verify; echo "after $?"
+    """
+    r = in_small_disk(box, script, "size=64k" if full == "space" else "size=1m,nr_inodes=8")
+    assert "after 0" in r.out, r
+    assert (box.home / "err").read_text().count("the audit log cannot be written") == 2
+    all_of_it = records(box, box.home / "copy")
+    written = sum(x["event"] not in ("lost", "repair") for x in all_of_it)
+    lost = sum(x["count"] for x in all_of_it if x["event"] == "lost")
+    assert lost > 0 and written + lost == (9 if first else 7), all_of_it
 
 
 def test_disk_full_is_remembered(box):
@@ -398,3 +536,18 @@ def test_questions_without_an_answer(box):
     for words in ((), ("verify",)):
         r = box.ambit("log", *words, "--file", box.home / "none.jsonl")
         assert r.code == 125 and "there is no log" in r.err, r
+
+
+def test_a_link_is_not_followed(box):
+    """And that is what is said, with what to do."""
+    box.run("true").ok()
+    d = box.mkdir("links", 0o700)
+    (d / "log").symlink_to(log_file(box))
+    (d / "log.head").symlink_to(log_file(box).with_name("audit.jsonl.head"))
+    for words in ((), ("verify",)):
+        r = box.ambit("log", *words, "--file", d / "log")
+        assert r.code == 125 and "is a symbolic link and is not followed" in r.err, r
+        assert "name the file that it leads to" in r.err and "loop" not in r.err, r
+    r = box.run("true", options=["--set", f"audit.path={d}/log"]).ok()
+    assert "is a symbolic link and is not followed" in r.err, r
+    assert len(records(box)) == 2

@@ -717,16 +717,19 @@ def test_report_follows_no_link(plain):
     ("rm r.json", "r.json"),
     ("yes '{}' | head -c 100000 > r.json", "r.json"),
     ("rm r.json; yes '{}' | head -c 100000 > r.json", "r.json"),
-    ("rm r.json; ln -s ../victims/r.json r.json", None),
-    ("rm r.json; mkfifo r.json", None),
+    ("rm r.json; ln -s ../victims/r.json r.json", "r.json"),
+    ("rm r.json; mkfifo r.json", "r.json"),
+    ("rm r.json; ln kept r.json", "r.json"),
+    ("rm r.json; mkdir r.json", None),
     ("mv d d2; mkdir d; ln -s ../../victims/r.json d/r.json", "d2/r.json"),
 ])
 def test_report_is_ours_in_the_end(plain, trick, where):
     """The command can write to the report's directory; what it does there does not count."""
     victim = plain.write("victims/r.json", "precious")
     plain.mkdir("ws/d")
+    kept = plain.write("ws/kept", "precious")
     r = plain.sh(trick, options=["--report", "d/r.json" if "mv d" in trick else "r.json"])
-    assert victim.read_text() == "precious"
+    assert victim.read_text() == "precious" and kept.read_text() == "precious"
     if where:
         assert r.code == 0 and json.loads((plain.ws / where).read_text())["exitCode"] == 0, str(r)
     else:

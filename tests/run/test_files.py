@@ -743,3 +743,15 @@ def test_working_directory_in_dev_shm(box):
         os.chown(here, box.who.uid, box.who.gid)
         box.sh("pwd; echo x >f", options=["--deny-read", "/boot", "--chdir", here]).ok()
         assert os.listdir(here) == ["f"]
+
+
+@pytest.mark.parametrize("backend", ["native", "bwrap"])
+def test_devices_keep_their_modes(box, backend):
+    """They are the host's. The mode that it has already: the host's time of change tells."""
+    before = os.stat("/dev/full").st_ctime_ns
+    r = box.run("sh", "-c", "echo x >/dev/null && chmod 0666 /dev/full", options=["--backend", backend])
+    assert r.code == 1 and "chmod" in r.err, str(r)
+    assert os.stat("/dev/full").st_ctime_ns == before
+    if os.geteuid() == 0:
+        os.chmod("/dev/full", 0o666)  # the control
+        assert os.stat("/dev/full").st_ctime_ns != before

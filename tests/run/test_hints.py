@@ -94,6 +94,13 @@ def test_read(box):
     assert r.code == 0 and r.out == "KEY-text" and "--allow-read" in used
 
 
+def test_read_of_what_is_not_there(box):
+    """Nobody was denied anything; what is there beside it is told."""
+    box.write(".ssh/there", "KEY-text")
+    _, violations = denied(box, "cat ~/.ssh/id_rsa ~/.npmrc ~/.ssh/there/x ~/.ssh/there", ["--report-reads"])
+    assert [v["target"] for v in violations] == [f"{box.home}/.ssh/there"], violations
+
+
 def test_read_of_a_name_with_pattern_characters(box):
     box.write(".ssh/[a]*", "KEY-text")
     r, used = take_hints(box, "cat ~/.ssh/'[a]*'", ["--report-reads"])

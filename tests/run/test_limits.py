@@ -116,6 +116,18 @@ def test_memory_enough(limited):
     assert r.err == "" and report["limit"] is None
 
 
+@pytest.mark.parametrize("options", [["--memory", "200m"], ["--pids", "50"], ["--disk", "1g"]])
+def test_peak_of_a_short_run(limited, options):
+    """It may end before the first look, and be largest between two: its largest process counts."""
+    for code in ("pass", "b = bytearray(b'x') * (60 << 20); del b"):
+        r, report = limited("/usr/bin/python3", "-c", code, options=options)
+        r.ok()
+        least = 60 << 20 if "60" in code else 1
+        if not report["limitsHeldBy"].get("memory", "").startswith("cgroup"):
+            least = report["maxRss"]
+        assert report["peak"]["memory"] and report["peak"]["memory"] >= least, report
+
+
 FORKS = """
 import os, sys, time
 made = 0
@@ -289,6 +301,18 @@ def test_a_million_files(limited, box, where, quiet_disk):
         assert len(list((box.ws / where / "many").iterdir())) < 20000
 
 
+def test_disk_that_is_only_reserved(limited, own_disk):
+    """Many files below the limit; nobody counts what fallocate() takes, so it is not to be had, and
+    the C library writes instead."""
+    code = ("import os, time\n"
+            "for i in range(30):\n"
+            " f = os.open('r%d' % i, os.O_CREAT | os.O_WRONLY); os.posix_fallocate(f, 0, 7 << 20)\n"
+            "time.sleep(20)")
+    r, report = limited("/usr/bin/python3", "-c", code, options=["--disk", "8m"])
+    assert r.code == 137 and r.seconds < 15, str(r)
+    named(r, report, "disk", "8m")
+
+
 def test_time(limited):
     """Asked first: a command that tidies up is given the time for it."""
     script = "trap 'echo tidy; exit 0' TERM; echo ready; while :; do sleep 0.05; done"
@@ -297,6 +321,15 @@ def test_time(limited):
     entry = named(r, report, "timeout", "2s")
     assert "SIGTERM" in entry["reason"] and entry["hint"] == "--timeout 4s"
     assert r.seconds < 4 and report["timedOut"] is True  # less than until it is ended
+
+
+def test_time_of_another_session(limited):
+    """What has left the command's process group is asked, too, and may tidy up."""
+    other = "trap 'echo tidy; exit' TERM; echo ready; while :; do sleep 0.05; done"
+    r, report = limited("/bin/sh", "-c", f'setsid sh -c "{other}" & trap "" TERM; wait; sleep 9; wait',
+                        options=["--timeout", "2s"])
+    assert r.code == 124 and r.out == "ready\ntidy\n", str(r)
+    assert report["timedOut"] is True
 
 
 def test_time_of_a_stubborn_one(limited):

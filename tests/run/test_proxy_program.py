@@ -533,7 +533,8 @@ def test_a_broken_hello_is_not_for_want_of_a_name(start, serve, strict):
     for hello in b"\x16\3\1\0\5\1\xff\xff\xff\0", client_hello("web.test")[:50]:
         with connect_through(at, "web.test", up.port) as s:
             s.sendall(hello)
-            s.shutdown(socket.SHUT_WR)
+            with contextlib.suppress(OSError):  # refused by now
+                s.shutdown(socket.SHUT_WR)
             assert all_of(s) in (b"", b"<RST>")
         assert p.record(verdict="deny")["rule"] == "network.sni", hello
     assert up.seen == []

@@ -17,6 +17,7 @@ import struct
 import subprocess
 import termios
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -262,7 +263,7 @@ def test_no_controlling_terminal(plain):
 # --- at the terminal ------------------------------------------------------------------------
 
 def screen(box, command, keys, options=LOG, size=(24, 80)):
-    """A command in a terminal of its own; keys: (pattern to see first, what to type)."""
+    """A command in a terminal of its own; keys: (pattern to see first, what to type, "" = pause)."""
     pid, fd = pty.fork()
     if pid == 0:
         try:
@@ -281,7 +282,7 @@ def screen(box, command, keys, options=LOG, size=(24, 80)):
     end = time.monotonic() + 15
     while time.monotonic() < end:
         if keys and re.search(keys[0][0], shown):
-            time.sleep(0.1)
+            time.sleep(0.1 if keys[0][1] else 1.4)
             os.write(fd, keys.pop(0)[1].encode())
         if select.select([fd], [], [], 0.05)[0]:
             try:
@@ -363,6 +364,159 @@ def test_secret_over_two_writes(plain):
     plain.sh("printf 'token=ghp_abcdefghijkl'; sleep 0.05; printf 'mnopqrstuvwxyz0123456789\\n'",
              options=LOG).ok()
     assert of(plain, "out") == ["token=[redacted]"]
+
+
+TOKEN = "ghp_0123456789abcdefghijABCDEFGHIJ012345"
+FORMS = [LOG, ["--log", "session.jsonl"]]
+
+
+def logged(box, options):
+    """What the streams say, put together; parts of the token are not in it."""
+    text = (box.ws / options[1]).read_text()
+    assert not [i for i in range(8, len(TOKEN) - 4) if TOKEN[i:i + 5] in text], text
+    if options[1].endswith(".jsonl"):
+        rows = [json.loads(line) for line in text.splitlines()]
+        return "".join(row["text"] for row in rows if row.get("stream") in ("stdout", "terminal", "keys"))
+    return "".join(t for s, t in entries(box, options[1]) if s in ("out", "tty", "key"))
+
+
+@pytest.mark.parametrize("options", FORMS, ids=["text", "jsonl"])
+@pytest.mark.parametrize("terminal", [False, True], ids=["pipe", "terminal"])
+def test_secrets_in_colour(plain, options, terminal):
+    """What counts is the text, without the sequences around it and in it."""
+    plain.write("ws/f", f"one {TOKEN} two\n")
+    script = ("grep --color=always 'ghp_[a-zA-Z0-9]*' f;"
+              r"printf '\033[1mpassword\033[0m: hunter4SECRET\n';"
+              rf"printf '{TOKEN[:12]}\033[7m{TOKEN[12:]}\033[m end\n'")
+    plain.write("ws/script", script)
+    command = ["/bin/sh", "script"]
+    if terminal:
+        assert screen(plain, command, [], options=options)[0] == 0
+    else:
+        plain.run(*command, options=options).ok()
+    text = logged(plain, options).replace("\\x1b", "\x1b")
+    assert "one \x1b[01;31m\x1b[Kghp_[redacted]\x1b[m\x1b[K two" in text
+    assert "\x1b[1mpassword\x1b[0m: [redacted]" in text and "hunter4" not in text
+    assert text.endswith("ghp_[redacted]\x1b[m end")
+
+
+PAUSES = [  # the parts, and what is in the log in the end
+    ([TOKEN[:10], TOKEN[10:] + "\\n"], "ghp_[redacted]"),
+    ([TOKEN[:3], TOKEN[3:25], TOKEN[25:] + " z\\n"], "ghp_[redacted] z"),
+    (["password=hun", "ter2SECRET\\n"], "password=[redacted]"),
+    (["password=", "hunter2SECRET x\\n"], "password=[redacted] x"),
+    (["pass", "word: hun", "ter2SECRET"], "password: [redacted]"),
+    (["PIN=\\'hunter2 ", "SECRET\\' x\\n"], "PIN='[redacted]' x"),
+    (["see https://me:hun", "ter2SECRET@host/\\n"], "see https://me:[redacted]@host/"),
+    (["\\033[3", "1m" + TOKEN[:12], "\\033[0m" + TOKEN[12:] + "\\n"], "\\x1b[31mghp_[redacted]"),
+]
+
+
+@pytest.mark.parametrize("options", FORMS, ids=["text", "jsonl"])
+@pytest.mark.parametrize("terminal", [False, True], ids=["pipe", "terminal"])
+def test_secrets_with_pauses(plain, options, terminal):
+    """A begun line is written after a second; what follows is masked in the light of it."""
+    def run(i):
+        mine = [options[0], f"{i}{options[1]}"]
+        plain.write(f"ws/script{i}", "; sleep 1.3; ".join(f"printf $'{p}'" for p in PAUSES[i][0]))
+        command = ["/bin/bash", f"script{i}"]
+        if terminal:
+            assert screen(plain, command, [], options=mine)[0] == 0
+        else:
+            plain.run(*command, options=mine).ok()
+        return logged(plain, mine)
+
+    with ThreadPoolExecutor(len(PAUSES)) as pool:
+        for text, (parts, want) in zip(pool.map(run, range(len(PAUSES))), PAUSES):
+            assert text.replace("\x1b", "\\x1b") == want, parts
+            assert "SECRET" not in text and "ter2" not in text
+
+
+def test_typed_with_pauses(plain):
+    code, _ = screen(plain, ["sh", "-c", "echo up; read a; echo one; read b"],
+                     [("up", TOKEN[:10]), (TOKEN[:10], ""), ("", TOKEN[10:] + "\r"),
+                      ("one", "password=hun"), ("hun", ""), ("", "ter2SECRET\r")])
+    assert code == 0
+    assert "".join(of(plain, "key")) == "ghp_[redacted]password=[redacted]"
+    assert "SECRET" not in (plain.ws / "session.log").read_text()
+
+
+def test_prompts_are_written_at_once(plain):
+    """Not only when the line ends; and nothing is written twice."""
+    prompts = ("$ ", "Password: ", "Really? [y/N]", "Building...")
+    plain.write("ws/session.log", "")
+    os.chown(plain.ws / "session.log", plain.who.uid, -1)
+    with plain.start("/bin/sh", "-c", 'for p; do printf "$p"; read x; echo; done', "sh", *prompts,
+                     options=LOG) as child:
+        for i, prompt in enumerate(prompts):
+            assert wait_until(lambda: len(of(plain, "out")) == 2 * i + 1, 5), of(plain, "out")
+            assert of(plain, "out")[-1] == prompt
+            child.process.stdin.write(b"\n")
+            child.process.stdin.flush()
+        assert child.wait().code == 0
+    assert of(plain, "out") == [t for p in prompts for t in (p, "")]
+
+
+LONG = [  # a line without blanks, and how it ends in the log
+    ("x" * 8170 + "," + TOKEN + "\n", ",ghp_[redacted]"),
+    ("x" * 8150 + "," + TOKEN + ",y\n", ",ghp_[redacted],y"),
+    ("," * 8170 + TOKEN + "z" * 30000 + " y\n", ",ghp_[redacted] y"),
+    ("\0" * 8180 + "password=" + "SECRET;" * 1 + "," * 20000 + "\n", "password=[redacted];" + "," * 20000),
+    ("z " * 5000 + "PIN='" + "SECRET " * 9000 + "' end\n", "PIN='[redacted]' end"),
+    ("/" * 8170 + "https://me:SECRET" + "0" * 1000 + "@h/" + "x" * 9000 + "\n",
+     "https://me:[redacted]@h/" + "x" * 9000),
+    ("/" * 7000 + "eyJ" + "b" * 2000 + ".eyJ" + TOKEN[8:] * 400 + "." + TOKEN[4:] * 400 + " z\n",
+     "eyJ[redacted] z"),
+]
+
+
+@pytest.mark.parametrize("options", FORMS, ids=["text", "jsonl"])
+def test_secrets_in_long_lines(plain, options):
+    for i, (line, want) in enumerate(LONG):
+        mine = [options[0], f"{i}{options[1]}"]
+        plain.write("ws/f", line)
+        plain.run("cat", "f", options=mine).ok()
+        text = logged(plain, mine)
+        assert text.endswith(want), (i, text[-len(want) - 200:])
+        assert "SECRET" not in text
+
+
+def test_no_token_in_two_records(plain):
+    """Also none that is none, for what stands before it; and nothing is lost or doubled."""
+    for before in range(8140, 8195, 9):
+        line = "x" * before + TOKEN + "x" * (20000 - before)
+        plain.write("ws/f", line + "\n")
+        plain.run("cat", "f", options=["--log", f"l{before}"]).ok()
+        records = of(plain, "out", f"l{before}")
+        assert "".join(records) == line and [r for r in records if TOKEN in r]
+        assert max(map(len, records)) <= 8192
+
+
+@pytest.mark.parametrize("options", FORMS, ids=["text", "jsonl"])
+@pytest.mark.parametrize("terminal", [False, True], ids=["pipe", "terminal"])
+def test_private_keys(plain, options, terminal):
+    """What is left out is told; nothing else is."""
+    body = "".join(f"{TOKEN[8:]}{i:04}\n" for i in range(20))
+    begin, end = "-----BEGIN RSA PRIVATE KEY-----\n", "-----END RSA PRIVATE KEY-----\n"
+    plain.write("ws/f", f"key:\n{begin}{body}{end}after the key\n{begin}{body}no end\n"
+                f"if has('{begin.strip()}'):\n    go()\n{begin}{body[:60]}")
+    command = ["/bin/sh", "-c", "head -c 700 f; sleep 1.2; tail -c +701 f"]
+    if terminal:
+        assert screen(plain, command, [], options=options)[0] == 0
+    else:
+        plain.run(*command, options=options).ok()
+    # how the first line is masked is redact.h's matter
+    text = re.sub(r"-----BEGIN (\[redacted\]|RSA PRIVATE KEY-----)('\):)?", "<BEGIN>", logged(plain, options))
+    assert text == ("key:<BEGIN>[21 lines redacted]after the key<BEGIN>[20 lines redacted]no end"
+                    "if has('<BEGIN>    go()<BEGIN>[2 lines redacted]")
+
+
+def test_what_only_speaks_of_keys(plain):
+    """No line after it is lost."""
+    plain.write("ws/f", "const BEGIN = '-----BEGIN PRIVATE KEY-----';\n# -----BEGIN PRIVATE KEY-----\n"
+                + "".join(f"line {i}\n" for i in range(300)))
+    plain.run("cat", "f", options=LOG).ok()
+    assert of(plain, "out")[2:] == [f"line {i}" for i in range(300)]
 
 
 def test_rotation(plain):

@@ -19,6 +19,14 @@ import pytest
 from ambit_test import AMBIT, processes_with, wait_until
 
 
+TIOCGPTN = 0x80045430
+
+
+def ptsname(master):
+    number = struct.unpack("I", fcntl.ioctl(master, TIOCGPTN, bytes(4)))[0]
+    return f"/dev/pts/{number}"
+
+
 class Terminal:
     """A program in a terminal of its own, to type into and read from."""
 
@@ -132,6 +140,20 @@ def test_terminal_is_one(box, terminal):
     t = terminal(box, *sandbox("sh", "-c", "sleep 0.1;" + script), size=(33, 101))
     t.see(r"33 101\s+101\s+fine")
     assert t.end() == 0
+
+
+def test_terminal_keeps_its_mode(box, terminal):
+    """Other users could open it; by the name that it has inside it is the caller's own."""
+    t = terminal(box, *sandbox("sh", "-c", "sleep 0.2; chmod 0666 /dev/console; echo status $?;"
+                               "chmod 0600 /dev/console; read x"))
+    name = ptsname(t.fd)
+    before = os.stat(name).st_mode
+    t.see("status [1-9]")
+    assert os.stat(name).st_mode == before
+    os.chmod(name, 0o666)  # the control: outside it can be done
+    assert os.stat(name).st_mode & 0o777 == 0o666
+    t.line("")
+    t.end()
 
 
 def test_tty_has_a_name(box, terminal):

@@ -5,6 +5,7 @@ What hides a file is a mount on it, which the kernel drops when another file is 
 The command looks again and again, until it can read no more or has read often enough to show that
 nobody hides it. Judged by what it read at the end.
 """
+import contextlib
 import json
 import os
 import subprocess
@@ -13,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from ambit_test import wait_until
+from ambit_test import processes_with, skip_impossible, wait_until
 
 SECRET = "canary-4711"
 
@@ -333,3 +334,36 @@ def test_second_mount_of_what_is_made_later(box):
     finally:
         subprocess.run(["umount", other], check=True)
     assert r.out == "end\n" and r.code == 0, str(r)
+
+
+def held_by_the_leaving(mark):
+    """What the processes hold that are on their way out of a run, but for broker and init."""
+    held = []
+    for pid in processes_with(mark):
+        with contextlib.suppress(OSError):
+            p = Path(f"/proc/{pid}")
+            if (p / "comm").read_text().startswith("ambit-"):
+                continue
+            held += [os.readlink(p / "cwd"), *(os.readlink(f) for f in (p / "fd").iterdir())]
+    return held
+
+
+def test_end_lets_go(box):
+    """Whoever gives up the watch after a run keeps nothing else: what it ran in can be unmounted at
+    once, its output has ended, and it is gone soon."""
+    if os.geteuid() != 0:
+        skip_impossible("only root can mount a file system for the test")
+    held, mark = [], f"0.15{os.getpid():08}"
+    for _ in range(10):
+        subprocess.run(["mount", "-t", "tmpfs", "-o", f"uid={box.who.uid},gid={box.who.gid}",
+                        "tmpfs", box.ws], check=True)
+        try:
+            box.run("sleep", mark).ok()
+            held += held_by_the_leaving(mark)
+        finally:
+            gone = subprocess.run(["umount", box.ws]).returncode == 0
+            if not gone:
+                subprocess.run(["umount", "-l", box.ws], check=True)
+        assert gone
+    assert set(held) <= {"/", "anon_inode:inotify"}
+    assert wait_until(lambda: not processes_with(mark))

@@ -34,6 +34,10 @@ static const struct {
 	  "{\"allowedDomains\": [\"a\"]}}",
 	  "{\"filesystem\": {\"allowWrite\": [\"\xc3\xa4\xc3\xb6\"]}, \"network\": "
 	  "{\"allowedDomains\": [\"new.test\", \"a\"]}}" },
+	{ "network: {allowedDomains: [ a ]}\n",
+	  "network: {allowedDomains: [ \"new.test\", a ]}\n" },
+	{ "{\"network\": {\"allowedDomains\": [\n  \"a\"\n]}}",
+	  "{\"network\": {\"allowedDomains\": [\n  \"new.test\",\n  \"a\"\n]}}" },
 	{ "enabled: true # on",
 	  "enabled: true # on\n\"network\":\n  \"allowedDomains\": [\"new.test\"]\n" },
 	{ "network:\n  mode: allowlist\n",
@@ -103,7 +107,22 @@ static void test_comment(void **state)
 		  "network:\n  \"publish\":\n    - 80 # why\n  mode: none\n" },
 		{ "network:\n  publish:\n    - 1\n",
 		  "network:\n  publish:\n    - 80 # why\n    - 1\n" },
-		{ "{\"network\": {\"publish\": [1]}}", "{\"network\": {\"publish\": [80, 1]}}" },
+		{ "{\"network\": {\"publish\": [1]}}", "{\"network\": {\"publish\": [80, // why\n"
+						       "                         1]}}" },
+		{ "{\"network\": {\"publish\": []}}", "{\"network\": {\"publish\": [80 // why\n"
+						      "                        ]}}" },
+		{ "{\n  \"network\": {\n    \"publish\": [\n      1\n    ]\n  }\n}\n",
+		  "{\n  \"network\": {\n    \"publish\": [\n      80, // why\n      1\n    ]\n  "
+		  "}\n}\n" },
+		{ "network:\n  publish: [ 1, 2 ]\n",
+		  "network:\n  publish: [ 80, # why\n             1, 2 ]\n" },
+		{ "network: {publish: []}\n",
+		  "network: {publish: [80 # why\n                   ]}\n" },
+		{ "{\"network\": {\"mode\": \"none\"}}",
+		  "{\"network\": { \"publish\": [80], // why\n            \"mode\": \"none\"}}" },
+		{ "{\n  \"enabled\": true\n}\n",
+		  "{\n  \"network\": { \"publish\": [80] }, // why\n  \"enabled\": true\n}\n" },
+		{ "{}\n", "{\n  \"network\": { \"publish\": [80] } // why\n}\n" },
 	};
 	const struct amendment port = { .group = "network",
 					.list = "publish",

@@ -19,6 +19,7 @@
 
 #include "audit/audit.h"
 #include "audit/chain.h"
+#include "audit/lost.h"
 #include "audit/verify.h"
 #include "base/arena.h"
 #include "base/fd.h"
@@ -29,7 +30,7 @@
 struct world {
 	char dir[64];
 	struct arena *a;
-	const char *path, *head;
+	const char *path, *head, *other;
 	struct audit_config config;
 	struct verify_result v;
 	struct error e;
@@ -53,7 +54,10 @@ static int world_up(void **state)
 	w->a = arena_new();
 	w->path = arena_printf(w->a, "%s/state/ambit/audit.jsonl", w->dir);
 	w->head = arena_printf(w->a, "%s.head", w->path);
-	w->config = (struct audit_config){ .path = w->path, .redact = true };
+	w->other = arena_printf(w->a, "%s/other", w->dir);
+	if (mkdir(w->other, 0700) < 0)
+		return -1;
+	w->config = (struct audit_config){ .path = w->path, .state_dir = w->other, .redact = true };
 	*state = w;
 	return 0;
 }
@@ -102,6 +106,7 @@ static size_t verify(struct world *w)
 	struct audit_files f = AUDIT_FILES_INIT;
 	struct snapshot s = { 0 };
 
+	lost_choose_place(w->path, w->other, f.place);
 	if (files_open(w->path, FILES_READ, &f, &w->e) < 0 || snapshot_take(&f, 0, &s, &w->e) < 0 ||
 	    audit_verify(w->a, &s, &w->v, &w->e) < 0)
 		fail_msg("%s", w->e.text);
@@ -378,14 +383,19 @@ static void test_head_gone(void **state)
 	write_lines(w, 3);
 	assert_int_equal(unlink(w->head), 0);
 	assert_problem(w, VERIFY_HEAD, 0);
+	/* going on does not make it whole: nobody knows what the head knew */
 	write_lines(w, 1);
-	assert_intact(w, 5);
-	assert_non_null(strstr(w->v.notes[0], "(head)"));
+	assert_problem(w, VERIFY_HEAD, 4);
+	write_lines(w, 2);
+	assert_problem(w, VERIFY_HEAD, 4);
+	assert_int_equal(w->v.n_problems, 1);
+	assert_int_equal(w->v.records, 7);
 	/* emptied */
 	spill(w->head, "", 0);
-	assert_problem(w, VERIFY_HEAD, 0);
+	assert_int_equal(verify(w), 2);
 	write_lines(w, 1);
-	assert_intact(w, 7);
+	assert_int_equal(verify(w), 2);
+	assert_int_equal(w->v.problems[1].line, 8);
 	/* the log alone, too */
 	assert_int_equal(unlink(w->path), 0);
 	assert_problem(w, VERIFY_TRUNCATED, 0);
@@ -393,22 +403,67 @@ static void test_head_gone(void **state)
 	assert_problem(w, VERIFY_MISSING, 1);
 }
 
-/* The first writer of all, killed at each step. */
-static void test_first_writer(void **state)
+/* The end cut off and the head with it: however much is left, and whatever of the head. */
+static void test_cut_with_the_head(void **state)
 {
 	struct world *w = *state;
-	struct audit *log = open_log(w);
+	_cleanup_free_ char *text = NULL;
+	size_t len;
 
-	audit_close(log);
-	assert_intact(w, 0);
-	spill(w->path, "{\"seq\":1,", 9);
-	assert_problem(w, VERIFY_TORN, 1);
-	write_lines(w, 1);
-	assert_intact(w, 2);
+	write_lines(w, 4);
+	text = slurp(w->path, &len);
+	for (unsigned left = 1; left <= 4; left++) {
+		for (unsigned how = 0; how < 3; how++) {
+			spill(w->path, text, left < 4 ? line_at(text, left + 1) : len);
+			if (how == 0)
+				assert_int_equal(unlink(w->head), 0);
+			else
+				spill(w->head, how == 1 ? "" : "x", how - 1);
+			assert_problem(w, VERIFY_HEAD, 0);
+			write_lines(w, 1);
+			assert_problem(w, VERIFY_HEAD, left + 1);
+			write_lines(w, 1);
+			assert_problem(w, VERIFY_HEAD, left + 1);
+		}
+	}
+	/* no line left, but files that were put aside */
+	spill(arena_printf(w->a, "%s.%020d", w->path, 4), text, len);
 	assert_int_equal(unlink(w->path), 0);
 	assert_int_equal(unlink(w->head), 0);
 	write_lines(w, 1);
-	spill(w->head, "", 0);
+	assert_problem(w, VERIFY_HEAD, 1);
+}
+
+/* The first writer of all, killed at each step. */
+static void test_first_writer(void **state)
+{
+	struct chain_head none = { .first = 1 };
+	struct world *w = *state;
+	char head[CHAIN_HEAD_LEN + 1];
+	_cleanup_free_ char *text = NULL;
+	size_t len;
+
+	audit_close(open_log(w));
+	assert_intact(w, 0);
+	write_lines(w, 1);
+	assert_intact(w, 1);
+	text = slurp(w->path, &len);
+	memcpy(none.hash, chain_origin, sizeof(none.hash));
+	chain_head_print(&none, head);
+	spill(w->head, head, CHAIN_HEAD_LEN);
+	assert_int_equal(unlink(w->path), 0);
+	assert_intact(w, 0);
+	spill(w->path, "", 0);
+	write_lines(w, 1);
+	assert_intact(w, 1);
+	assert_int_equal(w->v.n_notes, 0);
+	spill(w->head, head, CHAIN_HEAD_LEN);
+	spill(w->path, text, 9);
+	assert_problem(w, VERIFY_TORN, 1);
+	write_lines(w, 1);
+	assert_intact(w, 2);
+	spill(w->head, head, CHAIN_HEAD_LEN);
+	spill(w->path, text, len);
 	assert_intact(w, 1);
 	write_lines(w, 1);
 	assert_intact(w, 2);
@@ -556,6 +611,19 @@ static void test_many_writers(void **state)
 	assert_true(count_files(w) > 2);
 }
 
+/* The sum of what the records about losses tell. */
+static uint64_t count_lost(const struct world *w)
+{
+	_cleanup_free_ char *text = NULL;
+	uint64_t sum = 0;
+	size_t len;
+
+	text = slurp(w->path, &len);
+	for (const char *s = text; (s = strstr(s, "\"event\":\"lost\",\"count\":")); s++)
+		sum += strtoull(s + 23, NULL, 10);
+	return sum;
+}
+
 /* What does not fit is not written at all, and said later. */
 static void test_size_limit(void **state)
 {
@@ -577,6 +645,225 @@ static void test_size_limit(void **state)
 	}
 	audit_close(log);
 	assert_intact(w, 3);
+	/* another process knows of it */
+	assert_int_equal(w->v.n_notes, 1);
+	write_lines(w, 1);
+	assert_intact(w, 5);
+	assert_int_equal(count_lost(w), 2);
+	assert_non_null(strstr(w->v.notes[0], "2 records could not be written: File too large"));
+	write_lines(w, 1);
+	assert_intact(w, 6);
+}
+
+/* A writer of n records that are lost; tells how the first one failed. */
+static int lose_lines(struct world *w, unsigned n)
+{
+	struct audit *log = audit_open_or_lose(&w->config);
+	int first = 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		struct audit_record r;
+		int err;
+
+		audit_begin(log, &r, "test", NULL);
+		err = audit_commit(log, &r, &w->e);
+		assert_true(err < 0);
+		first = first ? first : err;
+	}
+	audit_close(log);
+	return first;
+}
+
+static const char *parent(struct world *w)
+{
+	return arena_printf(w->a, "%s/state/ambit", w->dir);
+}
+
+/* Where the directory is not safe, the head that is there keeps the number. */
+static void test_lost_in_the_head(void **state)
+{
+	struct world *w = *state;
+	_cleanup_free_ char *head = NULL, *plain = NULL;
+	size_t len, plain_len;
+
+	write_lines(w, 2);
+	plain = slurp(w->head, &plain_len);
+	assert_int_equal(chmod(parent(w), 0777), 0);
+	assert_int_equal(lose_lines(w, 2), -EPERM);
+	assert_int_equal(lose_lines(w, 3), -EPERM);
+	assert_int_equal(chmod(parent(w), 0700), 0);
+	assert_intact(w, 2);
+	assert_int_equal(w->v.n_notes, 1);
+	assert_non_null(strstr(w->v.notes[0], "after record 2"));
+	assert_non_null(strstr(w->v.notes[0], " 5 records could not be written"));
+	assert_int_equal(rmdir(w->other), 0); /* nothing was needed there */
+	assert_int_equal(mkdir(w->other, 0700), 0);
+	/* every byte of it counts */
+	head = slurp(w->head, &len);
+	assert_true(len > plain_len);
+	assert_memory_equal(head, plain, plain_len);
+	for (size_t i = 0; i < len; i++) {
+		head[i] = (char)(head[i] ^ 1);
+		spill(w->head, head, len);
+		head[i] = (char)(head[i] ^ 1);
+		assert_problem(w, VERIFY_HEAD, 0);
+	}
+	spill(w->head, head, len - 1);
+	assert_problem(w, VERIFY_HEAD, 0);
+	spill(w->head, head, len);
+	write_lines(w, 2);
+	assert_intact(w, 5);
+	assert_int_equal(count_lost(w), 5);
+	free(slurp(w->head, &len));
+	assert_int_equal(len, plain_len);
+}
+
+/* A head that nothing is known of is not written to: what was done to it must stay visible. */
+static void test_lost_beside_a_strange_head(void **state)
+{
+	static const char *const strange[] = { "", "x", "some other file of this user\n" };
+	struct world *w = *state;
+
+	for (size_t i = 0; i < ARRAY_LEN(strange); i++) {
+		_cleanup_free_ char *after = NULL;
+		size_t len;
+
+		write_lines(w, 2);
+		spill(w->head, strange[i], strlen(strange[i]));
+		assert_int_equal(chmod(parent(w), 0777), 0);
+		assert_int_equal(lose_lines(w, 2), -EPERM);
+		assert_int_equal(chmod(parent(w), 0700), 0);
+		after = slurp(w->head, &len);
+		assert_int_equal(len, strlen(strange[i]));
+		assert_memory_equal(after, strange[i], len);
+		write_lines(w, 1);
+		assert_true(verify(w) > 0);
+		assert_int_equal(count_lost(w), 2 * (i + 1));
+	}
+}
+
+/* No head that could be opened: the second place keeps the number. */
+static void test_lost_elsewhere(void **state)
+{
+	struct world *w = *state;
+	char place[FILES_PATH_MAX];
+
+	write_lines(w, 2);
+	assert_int_equal(rename(w->head, arena_printf(w->a, "%s/head", w->dir)), 0);
+	assert_int_equal(symlink("nowhere", w->head), 0);
+	assert_int_equal(lose_lines(w, 2), -ELOOP);
+	assert_int_equal(lose_lines(w, 3), -ELOOP);
+	assert_int_equal(rename(arena_printf(w->a, "%s/head", w->dir), w->head), 0);
+	assert_intact(w, 2);
+	assert_non_null(strstr(w->v.notes[0], " 5 records could not be written"));
+	write_lines(w, 2);
+	assert_intact(w, 5);
+	assert_int_equal(count_lost(w), 5);
+	lost_choose_place(w->path, w->other, place);
+	assert_int_equal(access(place, F_OK), -1);
+	/* not where others can write, and through no link; then the process alone knows */
+	assert_int_equal(symlink(w->head, place), 0);
+	assert_int_equal(chmod(parent(w), 0777), 0);
+	assert_int_equal(rename(w->head, arena_printf(w->a, "%s/head", w->dir)), 0);
+	assert_int_equal(lose_lines(w, 1), -EPERM);
+	assert_int_equal(unlink(place), 0);
+	assert_int_equal(chmod(w->other, 0777), 0);
+	assert_int_equal(lose_lines(w, 1), -EPERM);
+	assert_int_equal(access(place, F_OK), -1);
+}
+
+/* Whatever stands there: what is told is never less than one. */
+static void test_lost_place_damaged(void **state)
+{
+	struct world *w = *state;
+	char place[FILES_PATH_MAX];
+
+	lost_choose_place(w->path, w->other, place);
+	spill(place, "", 0);
+	assert_int_equal(chmod(place, 0600), 0);
+	write_lines(w, 1);
+	assert_intact(w, 1);
+	spill(place, "ambit-lost-1 x", 14);
+	assert_int_equal(chmod(place, 0600), 0);
+	assert_intact(w, 1);
+	assert_int_equal(w->v.n_notes, 1);
+	write_lines(w, 1);
+	assert_intact(w, 3);
+	assert_int_equal(count_lost(w), 1);
+}
+
+#define LOSERS 20
+#define LOST_EACH 10
+
+/* Half of them lose all they write, half of them write: each loss is told once. */
+static void test_many_losers(void **state)
+{
+	struct world *w = *state;
+	struct rlimit small = { .rlim_cur = 300, .rlim_max = RLIM_INFINITY };
+	pid_t pids[LOSERS];
+
+	write_lines(w, 2);
+	for (unsigned i = 0; i < LOSERS; i++) {
+		pids[i] = fork();
+		if (pids[i] == 0) {
+			if (i % 2) {
+				(void)setrlimit(RLIMIT_FSIZE, &small);
+				(void)lose_lines(w, LOST_EACH);
+			} else {
+				for (unsigned k = 0; k < LOST_EACH; k++)
+					write_lines(w, 1);
+			}
+			_exit(0);
+		}
+		assert_true(pids[i] > 0);
+	}
+	for (unsigned i = 0; i < LOSERS; i++) {
+		int status;
+
+		assert_int_equal(waitpid(pids[i], &status, 0), pids[i]);
+		assert_int_equal(status, 0);
+	}
+	write_lines(w, 1);
+	assert_int_equal(verify(w), 0);
+	assert_int_equal(count_lost(w), LOSERS / 2 * LOST_EACH);
+}
+
+/* The second place by itself: many add while others tell and forget. */
+static void test_many_at_the_place(void **state)
+{
+	struct world *w = *state;
+	char place[FILES_PATH_MAX];
+	pid_t pids[LOSERS];
+
+	lost_choose_place(w->path, w->other, place);
+	for (unsigned i = 0; i < LOSERS; i++) {
+		pids[i] = fork();
+		if (pids[i] == 0) {
+			const struct chain_lost one = { .count = 1,
+							.code = ENOSPC,
+							.since = "2026-01-31T12:00:00.000Z" };
+			int r = 0;
+
+			for (unsigned k = 0; k < LOST_EACH && r == 0; k++) {
+				if (i % 2)
+					r = lost_add_to_place(place, &one);
+				else
+					write_lines(w, 1);
+			}
+			_exit(r < 0);
+		}
+		assert_true(pids[i] > 0);
+	}
+	for (unsigned i = 0; i < LOSERS; i++) {
+		int status;
+
+		assert_int_equal(waitpid(pids[i], &status, 0), pids[i]);
+		assert_int_equal(status, 0);
+	}
+	write_lines(w, 1);
+	assert_int_equal(verify(w), 0);
+	assert_int_equal(count_lost(w), LOSERS / 2 * LOST_EACH);
+	assert_int_equal(access(place, F_OK), -1);
 }
 
 static void test_oversize(void **state)
@@ -698,12 +985,19 @@ int main(void)
 		world_test(test_cut_in_a_line),
 		world_test(test_foreign_lines),
 		world_test(test_head_gone),
+		world_test(test_cut_with_the_head),
 		world_test(test_first_writer),
 		world_test(test_rotation),
 		world_test(test_each_byte_of_all_files),
 		world_test(test_rotation_interrupted),
 		world_test(test_many_writers),
 		world_test(test_size_limit),
+		world_test(test_lost_in_the_head),
+		world_test(test_lost_beside_a_strange_head),
+		world_test(test_lost_elsewhere),
+		world_test(test_lost_place_damaged),
+		world_test(test_many_losers),
+		world_test(test_many_at_the_place),
 		world_test(test_oversize),
 		world_test(test_places),
 		world_test(test_fields),

@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -64,6 +65,104 @@ static void test_keys(void **state)
 	/* names are whole words of the list */
 	DENY("[user]\n\tnam = x\n", "user.nam");
 	DENY("[diff]\n\texternal = x\n", "diff.external");
+}
+
+#define RUNS "git may run programs because of this key"
+#define LEADS "git may send data elsewhere, or trust others, because of this key"
+#define UNKNOWN "it is not among the keys that are known to be harmless"
+
+/* What is said of a key is true: not every one that is refused makes git run something. */
+static void test_reasons(void **state)
+{
+	static const struct {
+		const char *text, *reason;
+	} rows[] = {
+		{ "[core]fsmonitor", RUNS },
+		{ "[core]sshCommand=x", RUNS },
+		{ "[core]hooksPath=x", RUNS },
+		{ "[core]editor=x", RUNS },
+		{ "[core]gitProxy=x", RUNS },
+		{ "[pager]log=x", RUNS },
+		{ "[alias]x=!x", RUNS },
+		{ "[alias \"x\"]command=!x", RUNS },
+		{ "[credential]helper=x", RUNS },
+		{ "[credential \"https://h\"]helper=x", RUNS },
+		{ "[diff \"x\"]textconv=x", RUNS },
+		{ "[diff \"x\"]command=x", RUNS },
+		{ "[diff]external=x", RUNS },
+		{ "[filter \"x\"]smudge=x", RUNS },
+		{ "[merge \"x\"]driver=x", RUNS },
+		{ "[mergetool \"x\"]cmd=x", RUNS },
+		{ "[difftool \"x\"]path=x", RUNS },
+		{ "[gpg]program=x", RUNS },
+		{ "[gpg \"ssh\"]defaultKeyCommand=x", RUNS },
+		{ "[include]path=x", RUNS },
+		{ "[includeIf \"x\"]path=x", RUNS },
+		{ "[url \"ext::x\"]insteadOf=x", RUNS },
+		{ "[protocol]allow=always", RUNS },
+		{ "[protocol \"ext\"]allow=always", RUNS },
+		{ "[remote \"o\"]uploadpack=x", RUNS },
+		{ "[remote \"o\"]vcs=x", RUNS },
+		{ "[sequence]editor=x", RUNS },
+		{ "[uploadpack]packObjectsHook=x", RUNS },
+		{ "[ssh]variant=simple", RUNS },
+		{ "[submodule \"s\"]update=!x", RUNS },
+		{ "[hook \"x\"]command=x", RUNS },
+		{ "[http]proxy=x", LEADS },
+		{ "[http \"https://h\"]sslVerify=false", LEADS },
+		{ "[remote \"o\"]proxy=x", LEADS },
+		{ "[help]autocorrect=immediate", UNKNOWN },
+		{ "[receive]denyCurrentBranch=updateInstead", UNKNOWN },
+		{ "[core]protectNTFS=false", UNKNOWN },
+		{ "[core]new=x", UNKNOWN },
+		{ "[credential]useHttpPath=true", UNKNOWN },
+		{ "[new]key", UNKNOWN },
+		{ "[filter \"x\"]new", UNKNOWN },
+	};
+	struct gitconfig_finding f;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		assert_int_equal(gitconfig_check(NULL, rows[i].text, &place, &f), -EACCES);
+		if (strcmp(f.reason, rows[i].reason) != 0)
+			fail_msg("%s: %s", rows[i].text, f.reason);
+	}
+}
+
+/* Data only, by git's own documentation, and set by people in their repositories. */
+static void test_harmless(void **state)
+{
+	static const char *const rows[] = {
+		"[user]signingKey=0xABC",
+		"[user]signingKey=~/.ssh/id_ed25519.pub",
+		"[user]useConfigOnly=true",
+		"[core]longpaths=true",
+		"[core]symlinks=false",
+		"[http]postBuffer=524288000",
+		"[http \"https://h/\"]postBuffer=1",
+		"[http]lowSpeedTime=60",
+		"[pack]windowMemory=100m",
+		"[pack]threads=1",
+		"[maintenance]auto=false",
+		"[maintenance]strategy=incremental",
+		"[blame]ignoreRevsFile=.git-blame-ignore-revs",
+		"[receive]denyNonFastForwards=true",
+		"[receive]denyDeletes=true",
+		"[advice]skippedCherryPicks=false",
+		"[color \"status\"]added=green",
+		"[lfs]repositoryFormatVersion=0",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		if (check(NULL, rows[i], NULL) != 0)
+			fail_msg("%s was refused", rows[i]);
+	}
+	/* what stands beside them is not */
+	DENY("[http]proxy=x", "http.proxy");
+	DENY("[user]signingKey=x\n[gpg]format=ssh", "gpg.format");
+	DENY("[pack]packSizeLimit=1\n[pack]writeHook=x", "pack.writehook");
+	DENY("[maintenance]repo=/", "maintenance.repo");
 }
 
 /* Each of these is what git makes of it; a parser that saw it otherwise would let it through. */
@@ -168,8 +267,79 @@ static void test_changes(void **state)
 	/* once is not twice: git runs what comes last */
 	assert_int_equal(check(old, "[core]\npager=less\npager=less\n", "core.pager"), -EACCES);
 	assert_int_equal(check("[core]\nfsmonitor\n", "[core]\nfsmonitor=\n", NULL), -EACCES);
+	assert_int_equal(check("[core]\nfsmonitor=\n", "[core]\nfsmonitor\n", NULL), -EACCES);
+	assert_int_equal(check("[core]\npager=b\npager=a\npager\npager=a\n",
+			       "[core]\npager=a\npager\npager=a\npager=b\n", NULL),
+			 0);
+	assert_int_equal(check("[core]\npager=b\npager=a\npager=a\n",
+			       "[core]\npager=a\npager=a\npager=a\n", "core.pager"),
+			 -EACCES);
 	/* a file that cannot be read vouches for nothing */
 	assert_int_equal(check("[core]\npager=less\n[", "[core]\npager=less\n", NULL), -EACCES);
+}
+
+#define MANY 40000
+#define MANY_SECONDS 3 /* all pairs of them took five times as long, without a sanitizer */
+
+static const char *repeat(struct arena *a, const char *head, const char *line)
+{
+	size_t n = strlen(head), each = strlen(line);
+	char *text = arena_alloc(a, n + MANY * each + 1);
+
+	memcpy(text, head, n);
+	for (size_t i = 0; i < MANY; i++)
+		memcpy(text + n + i * each, line, each);
+	return text;
+}
+
+/* Other sandboxes may wait meanwhile: no work for each pair of entries. */
+static void test_many(void **state)
+{
+	_cleanup_arena_ struct arena *a = arena_new();
+	const char *old = repeat(a, "[pull]\n", "ff\n"), *new = repeat(a, "[pull]\n", "ff=1\n");
+	const char *urls = repeat(a, "[branch \"m\"]\n", "remote=.\n"),
+		   *others = repeat(a, "[branch \"m\"]\n", "remote=origin\n");
+	struct timespec start, end;
+
+	(void)state;
+	(void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &start);
+	assert_int_equal(check(old, new, NULL), 0);
+	assert_int_equal(check(new, new, NULL), 0);
+	assert_int_equal(check(urls, others, NULL), 0);
+	assert_int_equal(check(old, others, NULL), 0);
+	(void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &end);
+	assert_in_range(end.tv_sec - start.tv_sec, 0, MANY_SECONDS);
+}
+
+/* Where git fetches from or pushes to: told when it is another than before. */
+static void test_redirects(void **state)
+{
+	static const char head[] = "[branch \"m\"]\n";
+	static const struct {
+		const char *before, *after;
+		bool told;
+	} rows[] = {
+		{ "", "remote=origin\n", false },
+		{ "", "remote=other\n", true },
+		{ "remote=origin\n", "remote=origin\n", false },
+		{ "remote=other\n", "remote=origin\n", true },
+		/* the last one counts */
+		{ "remote=other\n", "remote=other\nremote=origin\n", true },
+		{ "merge=a\n", "merge=b\nremote=origin\n", false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		_cleanup_arena_ struct arena *a = arena_new();
+		struct gitconfig_finding f;
+
+		assert_int_equal(gitconfig_check(arena_printf(a, "%s%s", head, rows[i].before),
+						 arena_printf(a, "%s%s", head, rows[i].after),
+						 &place, &f),
+				 0);
+		if (f.url != rows[i].told)
+			fail_msg("%s to %s", rows[i].before, rows[i].after);
+	}
 }
 
 static void test_urls(void **state)
@@ -292,7 +462,9 @@ int main(void)
 		cmocka_unit_test(test_keys),       cmocka_unit_test(test_reading),
 		cmocka_unit_test(test_values),     cmocka_unit_test(test_changes),
 		cmocka_unit_test(test_urls),       cmocka_unit_test(test_worktree),
-		cmocka_unit_test(test_long_names),
+		cmocka_unit_test(test_long_names), cmocka_unit_test(test_many),
+		cmocka_unit_test(test_redirects),  cmocka_unit_test(test_reasons),
+		cmocka_unit_test(test_harmless),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -106,11 +106,36 @@ static void test_files_that_were_made(void **state)
 	(void)state;
 	check(LIST("+" HOME "/foo.txt"), LIST(HOME "/foo.txt"), LIST(NULL), 1);
 	check(LIST("+" HOME "/docs/a.txt"), LIST(HOME "/docs/a.txt"), LIST(HOME "/docs"), 0);
-	check(LIST("+" HOME "/.config/tool.conf"), LIST(HOME "/.config/tool.conf"),
-	      LIST(HOME "/.config"), 0);
 	check(LIST("+" HOME "/.config/tool/rc"), LIST(HOME "/.config/tool/rc"),
 	      LIST(HOME "/.config/tool"), 0);
 	check(LIST("+/file"), LIST("/file"), LIST(NULL), 1);
+}
+
+/* What many programs share is no rule for one file: the file is, where it is not replaced. */
+static void test_files_in_shared_places(void **state)
+{
+	(void)state;
+	check(LIST("+" HOME "/.config/tool.conf", "+" HOME "/.local/share/solo.db"),
+	      LIST(HOME "/.config/tool.conf", HOME "/.local/share/solo.db"),
+	      LIST(HOME "/.config/tool.conf", HOME "/.local/share/solo.db"), 0);
+	check(LIST("+" HOME "/.local/bin/tool", "+" HOME "/.local/x", "+" HOME "/go/y"),
+	      LIST(HOME "/.local/bin/tool", HOME "/.local/x", HOME "/go/y"),
+	      LIST(HOME "/.local/bin/tool", HOME "/.local/x", HOME "/go/y"), 0);
+	check(LIST("+" HOME "/.local/opt/tool/f"), LIST(HOME "/.local/opt/tool/f"),
+	      LIST(HOME "/.local/opt/tool"), 0);
+	/* renamed into its place, whether it was there before or not; gone again; removed */
+	check(LIST("+" HOME "/.config/a.tmp", "+" HOME "/.config/a"), LIST(HOME "/.config/a"),
+	      LIST(NULL), 2);
+	check(LIST("+" HOME "/.config/a.tmp", HOME "/.config/a"), LIST(HOME "/.config/a"),
+	      LIST(NULL), 2);
+	check(LIST("+" HOME "/.cache/lock"), LIST(HOME "/.cache/"), LIST(NULL), 1);
+	check(LIST(HOME "/.config/old"), LIST(HOME "/.config/"), LIST(NULL), 1);
+	/* places in one of them that are gone are not one place */
+	check(LIST("+" HOME "/.local/share/a/f", "+" HOME "/.local/share/b/f"),
+	      LIST(HOME "/.local/share/"), LIST(HOME "/.local/share/a", HOME "/.local/share/b"), 0);
+	check(LIST("+" HOME "/.local/share/b/f", "+" HOME "/.local/share/a/f"),
+	      LIST(HOME "/.local/share/b/f"), LIST(HOME "/.local/share/b", HOME "/.local/share/a"),
+	      0);
 }
 
 static void test_neighbours(void **state)
@@ -133,6 +158,80 @@ static void test_files(void **state)
 	check(LIST(HOME "/docs/.a.tmp"), LIST(HOME "/docs/"), LIST(HOME "/docs"), 0);
 	check(LIST(HOME "/.x.tmp"), LIST(HOME "/docs/"), LIST(NULL), 1);
 	check(LIST("/file.tmp"), LIST("/data/"), LIST(NULL), 1);
+}
+
+static const struct learned_rule *find(const struct learned_rules *list, const char *key)
+{
+	for (size_t i = 0; i < list->n; i++) {
+		if (strcmp(list->v[i].key, key) == 0)
+			return &list->v[i];
+	}
+	return NULL;
+}
+
+/* value: of the rule, or with "-" before it of what is listed only; NULL = neither. */
+static void check_limit(const struct run_result *result, const struct policy_limits *have,
+			const char *key, const char *value)
+{
+	_cleanup_arena_ struct arena *a = arena_new();
+	const struct policy base = { .home = HOME, .limits = *have };
+	struct view view = { .kind = kind_of };
+	struct report report = { 0 };
+	const struct learned_rule *rule, *listed;
+	struct learned out;
+
+	learn_finish(learn_new(a, &base, &view), &report, result, &out);
+	rule = find(&out.rules, key);
+	listed = find(&out.refused, key);
+	if (value && *value == '-')
+		assert_true(!rule && listed && strcmp(listed->value, value + 1) == 0);
+	else if (value)
+		assert_true(!listed && rule && strcmp(rule->value, value) == 0);
+	else
+		assert_true(!rule && !listed);
+}
+
+#define MB ((uint64_t)1 << 20)
+
+/* A sample is no peak: a limit is learned only from what cannot have been more. */
+static void test_limits(void **state)
+{
+	const struct policy_limits none = { 0 }, some = { .pids = 64, .memory = 256 * MB };
+	struct run_result r = { .limit = -1,
+				.max_rss = 12 * MB,
+				.peak = { .pids = 1, .memory = 10 * MB, .tasks = 201 } };
+
+	(void)state;
+	check_limit(&r, &none, "limits.pids", "416");
+	check_limit(&r, &none, "limits.memory", "2432m"); /* each as large as the largest */
+	/* it did with what there was; more is seen than was thought enough */
+	check_limit(&r, &some, "limits.pids", NULL);
+	check_limit(&r, &some, "limits.memory", NULL);
+	r.peak.pids = 50;
+	r.peak.memory = 300 * MB;
+	check_limit(&r, &some, "limits.pids", "112");
+	check_limit(&r, &some, "limits.memory", "640m");
+	check_limit(&r, &none, "limits.pids", "416");
+	/* one process is its own peak */
+	r.peak.tasks = r.peak.pids = 1;
+	check_limit(&r, &none, "limits.pids", "64");
+	check_limit(&r, &none, "limits.memory", "640m");
+	/* nothing is sure */
+	r.peak.tasks = 0;
+	check_limit(&r, &none, "limits.pids", "-64");
+	check_limit(&r, &none, "limits.memory", "-640m");
+	r.peak.pids_exact = r.peak.memory_exact = true;
+	check_limit(&r, &none, "limits.pids", "64");
+	check_limit(&r, &none, "limits.memory", "640m");
+	/* more than any machine has is no limit */
+	r.peak.memory_exact = false;
+	r.peak.tasks = (uint64_t)1 << 40;
+	check_limit(&r, &none, "limits.memory", "-640m");
+	/* it was ended: what it would have used is not known */
+	r.peak.tasks = 1;
+	r.limit = LIMIT_TIMEOUT;
+	r.peak.pids_exact = false;
+	check_limit(&r, &none, "limits.pids", "-64");
 }
 
 static const struct learned_rule rules[] = {
@@ -234,8 +333,10 @@ int main(void)
 		cmocka_unit_test(test_known_places),
 		cmocka_unit_test(test_directories_that_were_made),
 		cmocka_unit_test(test_files_that_were_made),
+		cmocka_unit_test(test_files_in_shared_places),
 		cmocka_unit_test(test_neighbours),
 		cmocka_unit_test(test_files),
+		cmocka_unit_test(test_limits),
 		cmocka_unit_test(test_text),
 		cmocka_unit_test(test_update),
 	};

@@ -58,6 +58,23 @@ static void test_hosts(void **state)
 	      "source = { registry = \"./local\" }\n",
 	      "uv.example files.example");
 	check("Gemfile.lock", "GEM\n  remote: https://gems.example/\n  specs:\n", "gems.example");
+	check("composer.lock",
+	      "{\"source\": {\"type\": \"git\", \"url\": \"https://co.example/a.git\"},\n"
+	      "\"dist\": {\"url\": \"https://zip.example/a\"}, \"psr-4\": {\"A\\\\\": \"src/\"},\n"
+	      "\"homepage\": \"https://home.example\", \"dist\": {\"url\": \"../b\"}}",
+	      "co.example zip.example");
+	check("composer.lock", "\"url\": \"git@evil.example:x\"", "?");
+	check("bun.lock",
+	      "\"a\": [\"a@1.0.0\", \"https://bun.example/a.tgz\", {}, \"sha512-x==\"],\n"
+	      "\"b\": [\"b@git+ssh://git@g.example/b.git#1\", {}, \"1\"],\n"
+	      "\"c\": [\"c@1.0.0\", \"\", {}, \"sha512-y==\"],\n",
+	      "bun.example g.example");
+	check("deno.lock",
+	      "{\"specifiers\": {\"npm:a@1\": \"1.0\"}, \"redirects\": {\n"
+	      "\"https://short.example/a\": \"https://long.example/a.ts\"},\n"
+	      "\"remote\": {\"https://long.example/a.ts\": \"00\"},\n"
+	      "\"npm\": {\"b@1\": {\"tarball\": \"https://tar.example/b.tgz\"}}}",
+	      "short.example long.example tar.example");
 	check("requirements.txt",
 	      "-i https://i.example/simple\na @ git+https://g.example/a\nb==1\n",
 	      "i.example g.example");

@@ -125,7 +125,7 @@ static void test_index(void **state)
 	assert_string_equal(hits(index, "/"), "");
 	assert_string_equal(hits(index, ""), "");
 	assert_string_equal(hits(index, "/w/.EnvRc/f"), "0 2 ");
-	assert_string_equal(hits(index, "/.claude/.vscode/x"), "1 2 3 4 7 ");
+	assert_string_equal(hits(index, "/.claude/.vscode/x"), "1 2 7 ");
 	assert_string_equal(hits(index, "/w/.\u200cenv"), "2 6 ");
 	assert_string_equal(hits(index, "/w/\u200c.vscode"), "1 2 ");
 	assert_string_equal(hits(index, "/w/\u00e9x"), "2 5 ");
@@ -133,12 +133,47 @@ static void test_index(void **state)
 	assert_int_equal(name_index_next(index, "/w/.envrc", 3), -1);
 }
 
+/* What the index finds is what each pattern by itself would say, of every path of these names. */
+static void test_index_is_exact(void **state)
+{
+	static const char *const patterns[] = { ".git/hooks", ".git/modules/*/hooks",
+						"hooks/.git", ".GIT",
+						"*/x",        ".git/x/.git",
+						"\u00e9",     "x" };
+	static const char *const names[] = { "w",     ".git",    ".G\u200bIT", "hooks",
+					     "HOOKS", "modules", "x",          "\u00e9" };
+	_cleanup_arena_ struct arena *a = arena_new();
+	struct name_index *index = name_index_new(a);
+	unsigned found = 0;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(patterns); i++)
+		name_index_add(index, patterns[i]);
+	for (unsigned n = 0; n < 1u << 15; n++) { /* five names each */
+		char path[128] = "";
+
+		for (unsigned k = 0; k < 5; k++) {
+			strcat(path, "/");
+			strcat(path, names[n >> 3 * k & 7]);
+		}
+		for (int i = 0; i < (int)ARRAY_LEN(patterns); i++) {
+			bool lies = name_pattern_covers(patterns[i], path, 0) >= 0 ||
+				    name_pattern_begun(patterns[i], path) >= 0;
+
+			assert_int_equal(name_index_next(index, path, i) == i, lies);
+			found += lies;
+		}
+	}
+	assert_true(found > 1000);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_same_names),  cmocka_unit_test(test_other_names),
-		cmocka_unit_test(test_path_within), cmocka_unit_test(test_covers),
-		cmocka_unit_test(test_begun),       cmocka_unit_test(test_index),
+		cmocka_unit_test(test_same_names),     cmocka_unit_test(test_other_names),
+		cmocka_unit_test(test_path_within),    cmocka_unit_test(test_covers),
+		cmocka_unit_test(test_begun),          cmocka_unit_test(test_index),
+		cmocka_unit_test(test_index_is_exact),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,9 +6,10 @@
  * check_promises() derives from the policy alone, for every file of the tree.
  *
  * A .tree file has a line per object: `dir PATH`, `file PATH`, `socket PATH`,
- * `closed PATH` (a directory the caller cannot enter), `link PATH -> TARGET`; parents
- * are made. `file PATH -> OTHER` is OTHER seen through a second mount of the file system, and
- * `text PATH CONTENT` is a file with something in it. `mount ROOT -> POINT` says which mounts there are. `cwd PATH`, `home PATH`, `library PATH` (ambit-direct.so), `uid N`, `landlock ABI` and `signals interrupt` are facts
+ * `closed PATH` (a directory the caller cannot enter), `shut PATH` (the same, the caller's own),
+ * `link PATH -> TARGET`; parents are made. `file PATH -> OTHER` is OTHER seen through a second mount of the file system, and
+ * `text PATH CONTENT` is a file with something in it, `sealed PATH CONTENT` one of the caller's own
+ * that cannot be read, `large PATH CONTENT` one that is too large. `mount ROOT -> POINT` says which mounts there are. `cwd PATH`, `home PATH`, `library PATH` (ambit-direct.so), `uid N`, `landlock ABI` and `signals interrupt` are facts
  * of the caller.
  * \n is a newline.
  */
@@ -43,7 +44,8 @@
 struct entry {
 	const char *path;
 	enum file_kind kind;
-	bool closed;
+	bool closed, own;
+	uint64_t size; /* of a large file */
 	const char *target; /* of a link */
 	const char *text; /* of a file; NULL = it is empty */
 	const char *same; /* the path of what it is, seen through another mount */
@@ -142,6 +144,7 @@ static void tree_look(const struct view *v, struct arena *a, const char *path,
 		ret->kind = at->kind;
 		ret->real = at->path;
 		ret->dev = 1;
+		ret->size = at->size;
 		if (at->same)
 			at = tree_find(t, at->same);
 		ret->ino = (uint64_t)(at - t->v) + 1;
@@ -183,7 +186,9 @@ static char *tree_read(const struct view *v, struct arena *a, const char *path)
 
 	v->look(v, a, path, &seen);
 	at = tree_find(v->ctx, seen.real);
-	return at && at->kind == FILE_REGULAR ? arena_strdup(a, at->text ? at->text : "") : NULL;
+	return at && at->kind == FILE_REGULAR && !at->closed && !at->size
+		       ? arena_strdup(a, at->text ? at->text : "")
+		       : NULL;
 }
 
 static char *tree_target(const struct view *v, struct arena *a, const char *path)
@@ -191,6 +196,16 @@ static char *tree_target(const struct view *v, struct arena *a, const char *path
 	const struct entry *at = tree_find(v->ctx, path);
 
 	return at && at->target ? arena_strdup(a, at->target) : NULL;
+}
+
+static const char *tree_shut(const struct view *v, struct arena *a, const char *path,
+			     bool *ret_changed)
+{
+	const struct entry *at;
+	int r = tree_resolve(v->ctx, a, path, &at);
+
+	*ret_changed = false;
+	return (r == -EACCES || (r == 0 && at->closed)) && at->own ? at->path : NULL;
 }
 
 static int tree_list(const struct view *v, struct arena *a, const char *path,
@@ -286,20 +301,22 @@ static void tree_line(struct tree *t, const char *kind, const char *path)
 	static const struct {
 		const char *word;
 		enum file_kind kind;
-	} kinds[] = { { "dir", FILE_DIRECTORY },
-		      { "closed", FILE_DIRECTORY },
-		      { "file", FILE_REGULAR },
-		      { "socket", FILE_OTHER },
-		      { "link", FILE_LINK } };
+	} kinds[] = { { "dir", FILE_DIRECTORY },  { "closed", FILE_DIRECTORY },
+		      { "shut", FILE_DIRECTORY }, { "file", FILE_REGULAR },
+		      { "socket", FILE_OTHER },   { "link", FILE_LINK } };
 	const char *arrow = strstr(path, " -> ");
 	struct entry *e;
 
 	if (tree_fact(t, kind, path))
 		return;
-	if (strcmp(kind, "text") == 0) {
+	if (strcmp(kind, "text") == 0 || strcmp(kind, "sealed") == 0 ||
+	    strcmp(kind, "large") == 0) {
 		size_t n = strcspn(path, " ");
 
-		tree_add(t, arena_strndup(t->a, path, n), FILE_REGULAR)->text = path + n + 1;
+		e = tree_add(t, arena_strndup(t->a, path, n), FILE_REGULAR);
+		e->text = path + n + 1;
+		e->own = e->closed = strcmp(kind, "sealed") == 0;
+		e->size = strcmp(kind, "large") == 0 ? VIEW_READ_MAX + 1 : 0;
 		return;
 	}
 	for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
@@ -308,7 +325,8 @@ static void tree_line(struct tree *t, const char *kind, const char *path)
 		if (arrow)
 			path = arena_strndup(t->a, path, (size_t)(arrow - path));
 		e = tree_add(t, path, kinds[i].kind);
-		e->closed = strcmp(kind, "closed") == 0;
+		e->own = strcmp(kind, "shut") == 0;
+		e->closed = e->own || strcmp(kind, "closed") == 0;
 		if (kinds[i].kind == FILE_LINK)
 			e->target = arrow ? arrow + 4 : NULL;
 		else
@@ -596,8 +614,14 @@ static void compile_case(struct arena *a, const char *name, struct compiled *ret
 						  NULL };
 	struct plan_facts facts = { .environ_in = (char *const *)(uintptr_t)environ_in };
 	struct tree *t = &ret->tree;
-	const struct view view = { tree_look, tree_kind,   tree_read,   tree_list,
-				   NULL,      tree_target, tree_mounts, t };
+	const struct view view = { .look = tree_look,
+				   .kind = tree_kind,
+				   .read = tree_read,
+				   .list = tree_list,
+				   .target = tree_target,
+				   .shut = tree_shut,
+				   .mounts = tree_mounts,
+				   .ctx = t };
 	struct policy_inputs in = { .only_file = "/etc/settings.yaml", .view = &view };
 	struct error e = { 0 };
 

@@ -267,6 +267,48 @@ static void test_protected_names(void **state)
 	assert_string_equal(d.reason, "a shell runs it");
 }
 
+/* What is run or followed by programs that are started there; and what only looks like it. */
+static void test_names_of_tools(void **state)
+{
+	static const char *const held[] = {
+		".pdbrc",
+		".Rprofile",
+		".irbrc",
+		".hgrc",
+		".hg/hgrc",
+		".gdbearlyinit",
+		".gvimrc",
+		".vim/plugin/a.vim",
+		".direnvrc",
+		".config/direnv/direnvrc",
+		".helix/languages.toml",
+		".agents/a",
+		".qwen/settings.json",
+		".amp/settings.json",
+		"crush.json",
+		".crush.json",
+		".junie/mcp",
+		".factory/mcp.json",
+		".augment/a",
+		".trae/mcp.json",
+		".goose/config",
+	};
+	static const char *const ordinary[] = {
+		"bin/run",         "vim/a.vim",   ".hg/store/data", ".hg/dirstate",
+		"src/factory/a.c", "crush.jsonc", "agents/a.py",    ".config/direnvx",
+		"Rprofile.R",      ".vimdir/a",   "helix/a",        "trae/a",
+	};
+	struct fixture *f = *state;
+
+	fixture_load(f);
+	for (size_t i = 0; i < ARRAY_LEN(held); i++) {
+		assert_unwritable(f, arena_printf(f->a, "home/proj/%s", held[i]));
+		assert_unwritable(f, arena_printf(f->a, "home/proj/a/b/%s", held[i]));
+	}
+	for (size_t i = 0; i < ARRAY_LEN(ordinary); i++)
+		assert_writable(f, arena_printf(f->a, "home/proj/%s", ordinary[i]));
+}
+
 /* A name may begin above the writable directory, but a directory named outright is meant. */
 static void test_protected_names_and_roots(void **state)
 {
@@ -328,6 +370,7 @@ int main(void)
 		policy_test(test_cwd_through_link),
 		policy_test(test_private_home),
 		policy_test(test_protected_names),
+		policy_test(test_names_of_tools),
 		policy_test(test_protected_names_and_roots),
 		policy_test(test_lifting),
 	};

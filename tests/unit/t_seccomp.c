@@ -43,6 +43,7 @@ static const struct seccomp_options all_options[] = {
 	{ .allow_ptrace = true, .notify = true, .no_openat2 = true },
 	{ .allow_ptrace = true, .notify = true, .direct = true },
 	{ .allow_ptrace = true, .notify = true, .pinned = true, .no_memfd = true },
+	{ .allow_ptrace = true, .notify = true, .no_fallocate = true },
 };
 
 struct program {
@@ -597,6 +598,8 @@ static uint32_t interpret(struct seccomp_rules rules, enum seccomp_arch arch,
 			return options->no_unix ? ERR(EAFNOSUPPORT) : OK;
 		if (r->action == SECCOMP_OPENAT2)
 			return !options->notify ? OK : options->no_openat2 ? ERR(ENOSYS) : ASK;
+		if (r->action == SECCOMP_RESERVE)
+			return options->no_fallocate ? ERR(EOPNOTSUPP) : OK;
 		if (r->action == SECCOMP_MEMFD)
 			return options->no_memfd ? ERR(ENOSYS) : OK;
 		if (r->action == SECCOMP_PINNED)

@@ -67,8 +67,6 @@ static void put_size(struct compiler *c)
 
 static void compile_dev(struct compiler *c, const char *path)
 {
-	static const char *const devices[] = { "/dev/null",   "/dev/zero",    "/dev/full",
-					       "/dev/random", "/dev/urandom", "/dev/tty" };
 	static const char *const links[][2] = {
 		{ "/proc/self/fd", "/dev/fd" },       { "/proc/self/fd/0", "/dev/stdin" },
 		{ "/proc/self/fd/1", "/dev/stdout" }, { "/proc/self/fd/2", "/dev/stderr" },
@@ -78,8 +76,8 @@ static void compile_dev(struct compiler *c, const char *path)
 	put_mode(c, 0755);
 	put_size(c);
 	put_option(c, "--tmpfs", path, NULL);
-	for (size_t i = 0; i < ARRAY_LEN(devices); i++)
-		put_option(c, "--dev-bind-try", devices[i], devices[i]);
+	for (size_t i = 0; i < NATIVE_DEVICES; i++)
+		put_option(c, "--dev-bind-try", native_devices[i], native_devices[i]);
 	for (size_t i = 0; i < ARRAY_LEN(links); i++)
 		put_option(c, "--symlink", links[i][0], links[i][1]);
 	if (c->plan->tty)

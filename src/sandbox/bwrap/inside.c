@@ -164,6 +164,25 @@ bool bwrap_is_powerless(void)
 	return r == -EPERM || r == -EACCES;
 }
 
+static int seal_device(const char *path, struct error *e)
+{
+	int r = sys_mount_setattr(AT_FDCWD, path, 0, SYS_MOUNT_RDONLY, 0, 0);
+
+	return r < 0 && r != -ENOENT
+		       ? error_set(e, -r, "cannot make read-only: %s: %s", path, strerror(-r))
+		       : 0;
+}
+
+/* The command writes to devices; their modes and owners are the host's. The terminal is one. */
+static int seal_devices(struct error *e)
+{
+	int r = seal_device("/dev/console", e);
+
+	for (size_t i = 0; i < NATIVE_DEVICES && r == 0; i++)
+		r = seal_device(native_devices[i], e);
+	return r;
+}
+
 int bwrap_finish(const struct plan *plan, int errors, struct error *e)
 {
 	int r = part_mounts();
@@ -171,6 +190,9 @@ int bwrap_finish(const struct plan *plan, int errors, struct error *e)
 	if (r < 0)
 		return error_set(e, -r, "cannot separate the mounts from the host's: %s",
 				 strerror(-r));
+	r = seal_devices(e);
+	if (r < 0)
+		return r;
 	if (mount("devpts", "/dev/pts", "devpts", MS_NOSUID | MS_NOEXEC,
 		  "newinstance,ptmxmode=0666,mode=620") < 0)
 		return error_set(e, errno, "cannot mount /dev/pts: %s", strerror(errno));

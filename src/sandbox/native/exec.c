@@ -129,6 +129,7 @@ static int load_filter(const struct plan *plan, const struct sandbox_command *cm
 	options.direct = plan->direct;
 	options.no_listen = plan->no_listen;
 	options.no_memfd = cmd->limits && cmd->limits->no_memfd;
+	options.no_fallocate = cmd->limits && cmd->limits->no_fallocate;
 	options.pinned = cmd->limits && cmd->limits->pinned;
 	options.bare = plan->bare;
 	options.alone = !notify;

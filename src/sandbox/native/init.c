@@ -60,7 +60,8 @@ struct init_usage native_usage(const struct rusage *usage)
 
 struct init {
 	const struct plan *plan;
-	bool counted; /* RLIMIT_NPROC holds a limit of this sandbox's processes */
+	bool held; /* RLIMIT_NPROC holds a limit of this sandbox's processes */
+	bool counted; /* somebody wants to know how many there were */
 	bool last_look; /* somebody looks at our group when the command has ended */
 	pid_t command;
 	int control, signals, keeper, lock;
@@ -111,6 +112,22 @@ static bool was_full(void)
 	return full;
 }
 
+/*
+ * One that is dead and not reaped shows the last number of our pid namespace to who looks at its
+ * /proc. The kernel would tell only who is inside (ns_last_pid).
+ */
+static void leave_number(void)
+{
+	siginfo_t info;
+	pid_t pid = vfork();
+
+	if (pid == 0)
+		_exit(0);
+	/* we go on while it is still leaving */
+	if (pid > 0)
+		(void)waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT);
+}
+
 /* Reap everything that is ready. Returns true when the command itself has ended. */
 static bool reap(const struct init *in)
 {
@@ -127,8 +144,10 @@ static bool reap(const struct init *in)
 		}
 		/* one look, no more: others may fork and end for ever */
 		childless = waitpid(-1, NULL, WNOHANG | __WALL) < 0 && errno == ECHILD;
-		if (in->counted && status && !childless && was_full())
+		if (in->held && status && !childless && was_full())
 			tell(in->control, INIT_OUT_OF_PIDS, 0);
+		if (in->counted)
+			leave_number();
 		tell_end(in, status, childless);
 		return true;
 	}
@@ -253,7 +272,8 @@ int native_init(const struct plan *plan, const struct sandbox_command *cmd,
 		const struct init_sockets *sockets, mode_t mask, struct error *e)
 {
 	struct init in = { .plan = plan,
-			   .counted = cmd->limits && cmd->limits->processes && !plan->bare,
+			   .held = cmd->limits && cmd->limits->processes && !plan->bare,
+			   .counted = cmd->limits && cmd->limits->counted,
 			   .last_look = cmd->limits && cmd->limits->last_look,
 			   .control = sockets->control,
 			   .keeper = sockets->keeper,

@@ -32,21 +32,19 @@
 #include "base/sys.h"
 #include "sandbox/native/native.h"
 
-#define DEVICE_COUNT 6
-
 #define SCRATCH_BLOCK 4096
 /* What the sandbox's own directories, devices and texts need of a limited private file system. */
 #define SCRATCH_OWN_BYTES ((uint64_t)1 << 20)
 #define SCRATCH_OWN_FILES 1024
 
-static const char *const device_paths[DEVICE_COUNT] = { "/dev/null",   "/dev/zero",    "/dev/full",
-							"/dev/random", "/dev/urandom", "/dev/tty" };
+const char *const native_devices[NATIVE_DEVICES] = { "/dev/null",   "/dev/zero",    "/dev/full",
+						     "/dev/random", "/dev/urandom", "/dev/tty" };
 
 struct executor {
 	const struct plan *plan;
 	struct error *e;
 	int *trees; /* per step: grabbed tree, or -1 */
-	int devices[DEVICE_COUNT];
+	int devices[NATIVE_DEVICES];
 	int tty;
 	int scratch; /* a tmpfs, below everything we mount: nosuid, nodev */
 	int sealed; /* the same, read-only and noexec */
@@ -194,8 +192,8 @@ static int fill_dev(struct executor *x, int dev)
 
 	for (size_t i = 0; i < ARRAY_LEN(links) && r == 0; i++)
 		r = symlinkat(links[i][0], dev, links[i][1]) < 0 ? -errno : 0;
-	for (size_t i = 0; i < DEVICE_COUNT && r == 0; i++)
-		r = x->devices[i] < 0 ? 0 : make_file(dev, device_paths[i] + 5, 0644);
+	for (size_t i = 0; i < NATIVE_DEVICES && r == 0; i++)
+		r = x->devices[i] < 0 ? 0 : make_file(dev, native_devices[i] + 5, 0644);
 	if (r == 0 && x->tty >= 0)
 		r = make_file(dev, "console", 0644);
 	if (r == 0)
@@ -203,6 +201,16 @@ static int fill_dev(struct executor *x, int dev)
 	if (r == 0)
 		r = mkdirat(dev, "shm", 01777) < 0 ? -errno : 0;
 	return r < 0 ? fail(x, r, "cannot fill", "/dev") : 0;
+}
+
+/* The command writes to devices; their modes and owners are the host's. /dev itself is ours. */
+static int seal_devices(struct executor *x, const char *dev)
+{
+	int r = sys_mount_setattr(AT_FDCWD, dev, SYS_AT_RECURSIVE, SYS_MOUNT_RDONLY, 0, 0);
+
+	if (r == 0)
+		r = sys_mount_setattr(AT_FDCWD, dev, 0, 0, SYS_MOUNT_RDONLY, 0);
+	return r < 0 ? fail(x, r, "cannot make read-only: devices in", dev) : 0;
 }
 
 static int step_dev(struct executor *x, size_t i)
@@ -220,10 +228,12 @@ static int step_dev(struct executor *x, size_t i)
 	r = fill_dev(x, dev);
 	if (r == 0)
 		r = attach_scratch(x, x->scratch, own.text, path);
-	for (size_t d = 0; d < DEVICE_COUNT && r == 0; d++)
-		r = x->devices[d] < 0 ? 0 : attach(x, x->devices[d], device_paths[d]);
+	for (size_t d = 0; d < NATIVE_DEVICES && r == 0; d++)
+		r = x->devices[d] < 0 ? 0 : attach(x, x->devices[d], native_devices[d]);
 	if (r == 0 && x->tty >= 0)
 		r = attach(x, x->tty, "/dev/console");
+	if (r == 0)
+		r = seal_devices(x, path);
 	if (r == 0 && mount("devpts", "/dev/pts", "devpts", MS_NOSUID | MS_NOEXEC,
 			    "newinstance,ptmxmode=0666,mode=620") < 0)
 		r = fail(x, -errno, "cannot mount", "/dev/pts");
@@ -343,8 +353,8 @@ static int grab_all(struct executor *x)
 				return x->trees[i];
 		}
 	}
-	for (size_t i = 0; i < DEVICE_COUNT; i++)
-		x->devices[i] = sys_open_tree(AT_FDCWD, device_paths[i], SYS_OPEN_TREE_CLONE);
+	for (size_t i = 0; i < NATIVE_DEVICES; i++)
+		x->devices[i] = sys_open_tree(AT_FDCWD, native_devices[i], SYS_OPEN_TREE_CLONE);
 	if (x->plan->tty)
 		x->tty = sys_open_tree(AT_FDCWD, x->plan->tty, SYS_OPEN_TREE_CLONE);
 	return 0;

@@ -91,6 +91,10 @@ struct init_sockets {
 struct rusage;
 struct init_usage native_usage(const struct rusage *usage);
 
+/* The devices of the host that are in every /dev; those that are missing there are left out. */
+#define NATIVE_DEVICES 6
+extern const char *const native_devices[NATIVE_DEVICES];
+
 /* Inside the child; all return -errno with the error set. */
 int native_mounts(const struct plan *plan, struct error *e) NODISCARD;
 /* A descriptor (O_PATH) of exactly this path, no link in it. */

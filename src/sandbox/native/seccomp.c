@@ -177,6 +177,8 @@ static uint32_t chosen_action(const struct seccomp_options *o, enum seccomp_choi
 		return ask_if(o->notify);
 	case SECCOMP_MEMFD:
 		return refuse_if(o->no_memfd, ENOSYS);
+	case SECCOMP_RESERVE:
+		return refuse_if(o->no_fallocate, EOPNOTSUPP);
 	case SECCOMP_UNIX:
 		return refuse_if(o->no_unix, EAFNOSUPPORT);
 	case SECCOMP_BROKERED:

@@ -81,6 +81,7 @@ enum seccomp_choice {
 	/* ENOSYS with `no_openat2` or `alone`, else SECCOMP_RET_USER_NOTIF (ALLOW without a broker) */
 	SECCOMP_OPENAT2,
 	SECCOMP_MEMFD, /* ENOSYS where memory must be seen to be limited, else ALLOW */
+	SECCOMP_RESERVE, /* EOPNOTSUPP with `no_fallocate`, else ALLOW */
 	SECCOMP_UNIX, /* EAFNOSUPPORT with `no_unix`, else ALLOW */
 	SECCOMP_BROKERED, /* ALLOW where there is a broker, else EAFNOSUPPORT */
 	SECCOMP_DIRECT, /* ALLOW with `direct`, else SECCOMP_RET_USER_NOTIF (ALLOW without a broker) */
@@ -113,6 +114,7 @@ struct seccomp_options {
 	bool no_openat2; /* its flags can change after the broker looked at them */
 	bool direct; /* what makes files may say that the broker is not to be asked (direct.h) */
 	bool no_memfd; /* memory must be in processes or in files */
+	bool no_fallocate; /* room in files must be written to be had */
 	bool pinned; /* the command may not choose its processors */
 	bool bare; /* there are no namespaces: seccomp_bare.c */
 	bool alone; /* no broker looks at the mode that openat2() has behind a pointer */

@@ -59,6 +59,7 @@
 #define NO_DATAGRAMS(name, ...) ROW(name, SECCOMP_NO_DATAGRAMS, __VA_ARGS__)
 #define LISTEN(name, ...) ROW(name, SECCOMP_LISTEN, __VA_ARGS__)
 #define MEMFD(name, ...) ROW(name, SECCOMP_MEMFD, __VA_ARGS__)
+#define RESERVE(name, ...) ROW(name, SECCOMP_RESERVE, __VA_ARGS__)
 #define PINNED(name, ...) ROW(name, SECCOMP_PINNED, __VA_ARGS__)
 #define UNIX(name, ...) ROW(name, SECCOMP_UNIX, __VA_ARGS__)
 #define INET(name, ...) ROW(name, SECCOMP_BROKERED, __VA_ARGS__)

@@ -68,7 +68,7 @@ static const struct seccomp_rule rules[] = {
 	ALLOW(preadv), ALLOW(pwritev), ALLOW(preadv2), ALLOW(pwritev2), ALLOW(close),
 	ALLOW(close_range), ALLOW(lseek), ALLOW(dup), ALLOW(dup2), ALLOW(dup3), ALLOW(pipe),
 	ALLOW(pipe2), ALLOW(fcntl), ALLOW(flock), ALLOW(fsync), ALLOW(fdatasync), ALLOW(sync),
-	ALLOW(syncfs), ALLOW(sync_file_range), ALLOW(fallocate), ALLOW(ftruncate), ALLOW(fadvise64),
+	ALLOW(syncfs), ALLOW(sync_file_range), RESERVE(fallocate), ALLOW(ftruncate), ALLOW(fadvise64),
 	ALLOW(readahead), ALLOW(sendfile), ALLOW(splice), ALLOW(tee), ALLOW(vmsplice),
 	ALLOW(copy_file_range), ALLOW(getdents), ALLOW(getdents64), ALLOW(io_setup),
 	ALLOW(io_destroy), ALLOW(io_submit), ALLOW(io_cancel), ALLOW(io_getevents),

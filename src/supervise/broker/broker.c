@@ -371,22 +371,8 @@ static void close_others(const struct broker_setup *s, int until)
 {
 	const int keep[] = { s->listener, s->user_ns,   s->mount_ns, s->reports,
 			     s->lock,     s->inquiries, s->lost,     until };
-	unsigned from = STDERR_FILENO + 1;
 
-	for (;;) {
-		unsigned next = ~0u;
-
-		for (size_t i = 0; i < ARRAY_LEN(keep); i++) {
-			if (keep[i] >= 0 && (unsigned)keep[i] >= from && (unsigned)keep[i] < next)
-				next = (unsigned)keep[i];
-		}
-		if (next == ~0u)
-			break;
-		if (next > from)
-			(void)sys_close_range(from, next - 1, 0);
-		from = next + 1;
-	}
-	(void)sys_close_range(from, ~0u, 0);
+	sys_close_all_but(STDERR_FILENO + 1, keep, ARRAY_LEN(keep));
 }
 
 static void fill(struct broker *b, const struct broker_setup *s, struct arena *a)
@@ -414,6 +400,7 @@ static void fill(struct broker *b, const struct broker_setup *s, struct arena *a
 		.deferred = BUF_INIT(DEFERRED_MAX),
 	};
 	b->a = a;
+	watch_prepare(b);
 	b->inquiries = inquiries_new(b);
 	b->scratch = arena_new();
 	b->proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);

@@ -10,6 +10,9 @@
  * made here, from copies of both. For a file the decision is about an open descriptor of it, and
  * the same descriptor is connected to: the path is looked up once. Datagram sockets
  * could send without connecting; the filter refuses to make them.
+ *
+ * A connection may have to wait, for a full backlog or a far host: a thread does so, as long as the
+ * caller waits too, for a command can kill as many callers as it likes.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -33,6 +36,8 @@
 
 #define PORT_DNS 53
 #define SHORT_WAIT_US 1000 /* rounded up to a tick; a local connection needs none of it */
+#define DIAL_WAIT_US 50000 /* at a time: then we look whether the caller is still there */
+#define DIALS_MAX 256 /* at once; each has a thread and two descriptors */
 
 uint16_t address_describe(const struct address *a, char *ret)
 {
@@ -53,7 +58,40 @@ uint16_t address_describe(const struct address *a, char *ret)
 	return port;
 }
 
-/* A connection in the making: it may have to wait, for a full backlog or a far host. */
+static bool is_blocking(int sock)
+{
+	int flags = fcntl(sock, F_GETFL);
+
+	return flags >= 0 && !(flags & O_NONBLOCK);
+}
+
+/*
+ * A blocking socket is let wait for so long only: -EINPROGRESS, somebody has to try again. The
+ * time limit is the socket's own and put back at once.
+ */
+static int connect_within(int sock, const struct address *to, int us)
+{
+	const struct timeval limit = { .tv_usec = us };
+	struct timeval own;
+	int r;
+
+	if (!is_blocking(sock))
+		return connect(sock, &to->u.any, to->len) < 0 ? -errno : 0;
+	if (getsockopt(sock, SOL_SOCKET, SO_SNDTIMEO, &own, &(socklen_t){ sizeof(own) }) < 0 ||
+	    setsockopt(sock, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit)) < 0)
+		return -EINPROGRESS;
+	r = connect(sock, &to->u.any, to->len) < 0 ? -errno : 0;
+	(void)setsockopt(sock, SOL_SOCKET, SO_SNDTIMEO, &own, sizeof(own));
+	/* a unix socket says it so; and what was begun before */
+	return r == -EAGAIN || r == -EALREADY ? -EINPROGRESS : r;
+}
+
+int connect_shortly(int sock, const struct address *to)
+{
+	return connect_within(sock, to, SHORT_WAIT_US);
+}
+
+/* A connection in the making. */
 struct dial {
 	struct broker *b;
 	uint64_t id;
@@ -61,49 +99,94 @@ struct dial {
 	struct address address;
 };
 
-static int dial_target(const struct dial *d)
+/* The address of the target, and our way to it. */
+static int dial_prepare(struct dial *d)
 {
-	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	struct sockaddr_un *to = &d->address.u.local;
 
+	if (d->target < 0)
+		return 0;
 	/* our own working directory: the outer /proc, where "self" is this process */
-	(void)snprintf(addr.sun_path, sizeof(addr.sun_path), "self/fd/%d", d->target);
-	if (unshare(CLONE_FS) < 0 || fchdir(d->b->proc) < 0)
-		return -1;
-	return connect(d->sock, (const struct sockaddr *)&addr, sizeof(addr));
+	*to = (struct sockaddr_un){ .sun_family = AF_UNIX };
+	(void)snprintf(to->sun_path, sizeof(to->sun_path), "self/fd/%d", d->target);
+	d->address.len = sizeof(*to);
+	return unshare(CLONE_FS) < 0 || fchdir(d->b->proc) < 0 ? -errno : 0;
+}
+
+/* How long the command itself lets connect(2) wait on this socket; UINT64_MAX = as long as it takes. */
+static uint64_t own_limit_us(int sock)
+{
+	struct timeval own = { 0 };
+
+	(void)getsockopt(sock, SOL_SOCKET, SO_SNDTIMEO, &own, &(socklen_t){ sizeof(own) });
+	return own.tv_sec || own.tv_usec ? (uint64_t)own.tv_sec * 1000000 + (uint64_t)own.tv_usec
+					 : UINT64_MAX;
+}
+
+/* Until it stands, fails, takes longer than it may, or nobody waits for it any more. */
+static int dial_wait(const struct dial *d)
+{
+	const struct seccomp_notif n = { .id = d->id };
+	const struct call c = { .b = d->b, .n = &n };
+	uint64_t left = own_limit_us(d->sock);
+	int r;
+
+	do {
+		uint64_t now = left < DIAL_WAIT_US ? left : DIAL_WAIT_US;
+
+		r = connect_within(d->sock, &d->address, (int)now);
+		left -= left == UINT64_MAX ? 0 : now;
+	} while (r == -EINPROGRESS && left > 0 && is_blocking(d->sock) && call_is_valid(&c));
+	return r == -EINPROGRESS && d->address.u.any.sa_family == AF_UNIX ? -EAGAIN : r;
 }
 
 static void *dial_main(void *arg)
 {
 	struct dial *d = arg;
-	struct seccomp_notif_resp resp = { .id = d->id };
+	struct broker *b = d->b;
+	struct seccomp_notif_resp resp = { .id = d->id, .error = dial_prepare(d) };
 
-	if ((d->target >= 0 ? dial_target(d)
-			    : connect(d->sock, &d->address.u.any, d->address.len)) < 0)
-		resp.error = errno == EALREADY ? -EINPROGRESS : -errno; /* begun by us */
-	(void)ioctl(d->b->listener, SECCOMP_IOCTL_NOTIF_SEND, &resp);
+	if (!resp.error)
+		resp.error = dial_wait(d);
+	/* ENOENT: the caller was killed meanwhile */
+	(void)ioctl(b->listener, SECCOMP_IOCTL_NOTIF_SEND, &resp);
 	fd_close(d->sock);
 	fd_close(d->target);
 	free(d);
+	(void)__atomic_sub_fetch(&b->dials, 1, __ATOMIC_RELAXED);
 	return NULL;
+}
+
+static int dial_start(struct dial *d)
+{
+	pthread_t thread;
+	int r = -EAGAIN;
+
+	if (__atomic_add_fetch(&d->b->dials, 1, __ATOMIC_RELAXED) <= DIALS_MAX)
+		r = -pthread_create(&thread, NULL, dial_main, d);
+	if (r < 0) {
+		(void)__atomic_sub_fetch(&d->b->dials, 1, __ATOMIC_RELAXED);
+		return -EAGAIN;
+	}
+	(void)pthread_detach(thread);
+	return ANSWER_SENT;
 }
 
 /* Takes the descriptors of `with` when it starts. */
 static int dial(struct broker *b, uint64_t id, const struct dial *with)
 {
 	struct dial *d = malloc(sizeof(*d));
-	pthread_t thread;
+	int r;
 
 	if (!d)
 		return -ENOMEM;
 	*d = *with;
 	d->b = b;
 	d->id = id;
-	if (pthread_create(&thread, NULL, dial_main, d) != 0) {
+	r = dial_start(d);
+	if (r != ANSWER_SENT)
 		free(d);
-		return -EAGAIN;
-	}
-	(void)pthread_detach(thread);
-	return ANSWER_SENT;
+	return r;
 }
 
 static bool is_named_exactly(const struct policy *p, const char *name)
@@ -197,33 +280,8 @@ static bool is_no_network(const struct call *c, int domain, const struct address
 
 /*
  * Most connections are to something on this machine and stand when the call returns, or fail. A
- * blocking socket is let wait for a moment only: -EINPROGRESS, somebody else has to wait
- * for it. The time limit is the socket's own and put back at once.
+ * result, or ANSWER_SENT: then a thread has the socket and will answer.
  */
-int connect_shortly(int sock, const struct address *to)
-{
-	const struct timeval moment = { .tv_usec = SHORT_WAIT_US };
-	struct timeval own;
-	int flags = fcntl(sock, F_GETFL), r;
-
-	if (flags < 0 || (flags & O_NONBLOCK))
-		return connect(sock, &to->u.any, to->len) < 0 ? -errno : 0;
-	if (getsockopt(sock, SOL_SOCKET, SO_SNDTIMEO, &own, &(socklen_t){ sizeof(own) }) < 0 ||
-	    setsockopt(sock, SOL_SOCKET, SO_SNDTIMEO, &moment, sizeof(moment)) < 0)
-		return -EINPROGRESS;
-	r = connect(sock, &to->u.any, to->len) < 0 ? -errno : 0;
-	(void)setsockopt(sock, SOL_SOCKET, SO_SNDTIMEO, &own, sizeof(own));
-	return r == -EAGAIN ? -EINPROGRESS : r; /* a unix socket says it so */
-}
-
-static bool is_blocking(int sock)
-{
-	int flags = fcntl(sock, F_GETFL);
-
-	return flags >= 0 && !(flags & O_NONBLOCK);
-}
-
-/* A result, or ANSWER_SENT: then a thread has the socket and will answer. */
 static int connect_address(struct broker *b, uint64_t id, int *sock, const struct address *to)
 {
 	/* in the host's network the other end may be far away */

@@ -13,7 +13,7 @@
 
 enum check { CHECK_NONE, CHECK_URL, CHECK_WORKTREE, CHECK_MODULE };
 
-/* "*" as the middle part stands for any subsection. */
+/* "*" as the middle part stands for any subsection, no names for any name. */
 static const struct harmless {
 	const char *section, *names;
 	enum check check;
@@ -22,10 +22,12 @@ static const struct harmless {
 	  " repositoryformatversion filemode bare logallrefupdates ignorecase precomposeunicode "
 	  "autocrlf eol safecrlf quotepath abbrev compression loosecompression sparsecheckout "
 	  "sparsecheckoutcone untrackedcache splitindex commitgraph multipackindex whitespace "
-	  "bigfilethreshold preloadindex trustctime checkstat ",
+	  "bigfilethreshold preloadindex trustctime checkstat symlinks longpaths hidedotfiles "
+	  "fscache packedgitlimit packedgitwindowsize deltabasecachelimit ",
 	  CHECK_NONE },
 	{ "core", " worktree ", CHECK_WORKTREE },
-	{ "user", " name email ", CHECK_NONE },
+	/* a key's name, its text or its file, as an argument of the user's own gpg or ssh-keygen */
+	{ "user", " name email signingkey useconfigonly ", CHECK_NONE },
 	{ "author", " name email ", CHECK_NONE },
 	{ "committer", " name email ", CHECK_NONE },
 	{ "branch.*", " merge rebase description ", CHECK_NONE },
@@ -42,24 +44,112 @@ static const struct harmless {
 	{ "extensions", " worktreeconfig objectformat partialclone refstorage relativeworktrees ",
 	  CHECK_NONE },
 	{ "pull", " rebase ff ", CHECK_NONE },
-	{ "push", " default autosetupremote followtags ", CHECK_NONE },
-	{ "fetch", " prune prunetags ", CHECK_NONE },
-	{ "rebase", " autostash autosquash updaterefs ", CHECK_NONE },
-	{ "merge", " ff conflictstyle renames renamelimit ", CHECK_NONE },
+	{ "push", " default autosetupremote followtags useforceifincludes ", CHECK_NONE },
+	{ "fetch", " prune prunetags parallel writecommitgraph showforcedupdates ", CHECK_NONE },
+	{ "rebase", " autostash autosquash updaterefs stat backend missingcommitscheck ",
+	  CHECK_NONE },
+	{ "merge", " ff conflictstyle renames renamelimit stat log autostash directoryrenames ",
+	  CHECK_NONE },
 	{ "rerere", " enabled autoupdate ", CHECK_NONE },
-	{ "commit", " verbose status gpgsign ", CHECK_NONE }, /* by the user's own gpg */
+	/* signed by the user's own gpg */
+	{ "commit", " verbose status gpgsign cleanup ", CHECK_NONE },
 	{ "tag", " gpgsign sort ", CHECK_NONE },
 	{ "init", " defaultbranch ", CHECK_NONE },
-	{ "color", " ui diff status branch ", CHECK_NONE },
-	{ "column", " ui ", CHECK_NONE },
-	{ "diff", " algorithm renames renamelimit colormoved mnemonicprefix noprefix context ",
+	{ "color",
+	  " ui advice branch diff grep interactive pager push remote showbranch status transport ",
 	  CHECK_NONE },
-	{ "log", " date decorate abbrevcommit ", CHECK_NONE },
-	{ "status", " short branch showuntrackedfiles ", CHECK_NONE },
-	{ "gc", " auto autodetach ", CHECK_NONE },
+	{ "color.*", NULL, CHECK_NONE }, /* names of colours */
+	{ "column", " ui branch clean status tag ", CHECK_NONE },
+	{ "diff",
+	  " algorithm renames renamelimit colormoved colormovedws mnemonicprefix noprefix context "
+	  "interhunkcontext indentheuristic submodule ignoresubmodules relative ",
+	  CHECK_NONE },
+	{ "log", " date decorate abbrevcommit follow mailmap showroot ", CHECK_NONE },
+	{ "status", " short branch showuntrackedfiles relativepaths renames showstash aheadbehind ",
+	  CHECK_NONE },
+	{ "blame", " ignorerevsfile showemail showroot date coloring blankboundary ", CHECK_NONE },
+	{ "grep", " linenumber column extendedregexp patterntype fullname threads ", CHECK_NONE },
+	{ "stash", " showpatch showstat showincludeuntracked ", CHECK_NONE },
+	{ "checkout", " guess workers thresholdforparallelism ", CHECK_NONE },
+	{ "worktree", " guessremote userelativepaths ", CHECK_NONE },
+	{ "gc", " auto autodetach autopacklimit bigpackthreshold writecommitgraph packrefs ",
+	  CHECK_NONE },
+	{ "maintenance", " auto autodetach strategy ", CHECK_NONE },
+	{ "pack",
+	  " window depth windowmemory threads compression packsizelimit deltacachesize "
+	  "deltacachelimit indexversion usebitmaps usesparse writereverseindex ",
+	  CHECK_NONE },
 	{ "index", " version threads sparse ", CHECK_NONE },
 	{ "feature", " manyfiles ", CHECK_NONE },
-	{ "advice", " detachedhead addignoredfile ", CHECK_NONE },
+	{ "receive", " denynonfastforwards denydeletes ", CHECK_NONE },
+	/* how the data is sent, not where to */
+	{ "http", " postbuffer lowspeedlimit lowspeedtime maxrequests minsessions version ",
+	  CHECK_NONE },
+	{ "http.*", " postbuffer lowspeedlimit lowspeedtime maxrequests minsessions version ",
+	  CHECK_NONE },
+	{ "lfs", " repositoryformatversion ", CHECK_NONE }, /* git-lfs writes it by itself */
+	{ "advice", NULL, CHECK_NONE }, /* what git says, or does not */
+};
+
+#define RUNS "git may run programs because of this key"
+#define LEADS "git may send data elsewhere, or trust others, because of this key"
+#define UNKNOWN "it is not among the keys that are known to be harmless"
+
+/* For the reason alone: what is not above is refused, be it here or not. */
+static const struct {
+	const char *section, *names, *reason;
+} refused[] = {
+	{ "core",
+	  " fsmonitor sshcommand hookspath editor pager askpass gitproxy alternaterefscommand ",
+	  RUNS },
+	{ "pager", NULL, RUNS },
+	{ "alias", NULL, RUNS },
+	{ "alias.*", NULL, RUNS },
+	{ "hook", NULL, RUNS },
+	{ "hook.*", NULL, RUNS },
+	{ "include", NULL, RUNS }, /* of another file, unseen */
+	{ "includeif.*", NULL, RUNS },
+	{ "credential", " helper ", RUNS },
+	{ "credential.*", " helper ", RUNS },
+	{ "diff", " external tool guitool ", RUNS },
+	{ "diff.*", " textconv command ", RUNS },
+	{ "filter.*", " clean smudge process ", RUNS },
+	{ "merge", " tool guitool ", RUNS },
+	{ "merge.*", " driver ", RUNS },
+	{ "mergetool.*", " cmd path ", RUNS },
+	{ "difftool.*", " cmd path ", RUNS },
+	{ "guitool.*", " cmd ", RUNS },
+	{ "browser.*", " cmd path ", RUNS },
+	{ "man.*", " cmd path ", RUNS },
+	{ "man", " viewer ", RUNS },
+	{ "help", " browser ", RUNS },
+	{ "web", " browser ", RUNS },
+	{ "instaweb", " httpd browser modulepath ", RUNS },
+	{ "gpg", " program ", RUNS },
+	{ "gpg.*", " program defaultkeycommand ", RUNS },
+	{ "url.*", NULL, RUNS }, /* what was judged as a URL would be another */
+	{ "protocol", " allow ", RUNS },
+	{ "protocol.*", " allow ", RUNS },
+	{ "remote.*", " uploadpack receivepack vcs ", RUNS },
+	{ "branch.*", " mergeoptions ", RUNS }, /* strategies are programs */
+	{ "pull", " twohead octopus ", RUNS },
+	{ "submodule", " update ", RUNS },
+	{ "submodule.*", " update ", RUNS },
+	{ "sequence", " editor ", RUNS },
+	{ "interactive", " difffilter ", RUNS },
+	{ "uploadpack", " packobjectshook ", RUNS },
+	{ "init", " templatedir ", RUNS }, /* hooks come from there */
+	{ "trailer.*", " command cmd ", RUNS },
+	{ "tar.*", " command ", RUNS },
+	{ "imap", " tunnel ", RUNS },
+	{ "sendemail", " smtpserver sendmailcmd tocmd cccmd headercmd ", RUNS },
+	{ "sendemail.*", " smtpserver sendmailcmd tocmd cccmd headercmd ", RUNS },
+	{ "lfs.*", " path clean smudge ", RUNS },
+	{ "ssh", " variant ", RUNS }, /* what ssh takes for options */
+	{ "remote.*", " proxy proxyauthmethod ", LEADS },
+	{ "http", NULL, LEADS },
+	{ "http.*", NULL, LEADS },
+	{ "lfs", " url pushurl ", LEADS },
 };
 
 /*
@@ -222,12 +312,21 @@ static const struct harmless *find_row(const char *key)
 	return NULL;
 }
 
+static const char *reason_of(const char *key)
+{
+	for (size_t i = 0; i < ARRAY_LEN(refused); i++) {
+		if (gitconfig_key_is(key, refused[i].section, refused[i].names))
+			return refused[i].reason;
+	}
+	return UNKNOWN;
+}
+
 static const char *judge(struct arena *a, const struct harmless *row,
 			 const struct gitconfig_entry *e, const struct gitconfig_place *place,
 			 char worktree[PATH_MAX])
 {
 	if (!row)
-		return "git may run programs because of this key";
+		return reason_of(e->key);
 	if (row->check == CHECK_URL && (!e->value || !gitconfig_url_harmless(e->value)))
 		return "this URL makes git run a program";
 	if (row->check == CHECK_WORKTREE && !worktree_harmless(a, e->value, place, worktree))
@@ -237,39 +336,69 @@ static const char *judge(struct arena *a, const struct harmless *row,
 	return NULL;
 }
 
+/* NULL, a name without "=", is before all values. */
+static int compare_values(const char *a, const char *b)
+{
+	if (a && b)
+		return strcmp(a, b);
+	return (a != NULL) - (b != NULL);
+}
+
+static int compare_entries(const void *a, const void *b)
+{
+	const struct gitconfig_entry *x = a, *y = b;
+	int r = strcmp(x->key, y->key);
+
+	return r ? r : compare_values(x->value, y->value);
+}
+
+/*
+ * The first entry that is not before e, of n entries in order. The text is of hostile origin and others
+ * may wait: nothing here looks at each pair of entries.
+ */
+static size_t find_first(const struct gitconfig_entries *in_order, const struct gitconfig_entry *e)
+{
+	size_t low = 0, high = in_order->n;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (compare_entries(&in_order->v[middle], e) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
 /*
  * Does git then fetch from elsewhere, or push to it? Not where a branch that said nothing of a
  * remote gets the one that git takes anyway, as with every `git push -u origin`.
  */
 static bool redirects(const struct gitconfig_entries *before, const struct gitconfig_entry *e)
 {
+	const struct gitconfig_entry any = { .key = e->key };
+	size_t i;
+
 	if (text_ends(e->key, "url") ||
 	    (strcmp(e->value, "origin") != 0 && strcmp(e->value, ".") != 0))
 		return true;
-	for (size_t i = 0; i < before->n; i++) {
-		if (!before->v[i].used && strcmp(before->v[i].key, e->key) == 0)
-			return true; /* it was another */
-	}
-	return false;
+	i = find_first(before, &any);
+	return i < before->n && strcmp(before->v[i].key, e->key) == 0; /* it was another */
 }
 
-static bool same_value(const char *a, const char *b)
-{
-	return a && b ? strcmp(a, b) == 0 : a == b;
-}
-
+/* Each entry vouches for one: the first of its equals counts how many of them have. */
 static bool take_known(struct gitconfig_entries *before, const struct gitconfig_entry *e)
 {
-	for (size_t i = 0; i < before->n; i++) {
-		struct gitconfig_entry *old = &before->v[i];
+	size_t first = find_first(before, e), next;
 
-		if (!old->used && strcmp(old->key, e->key) == 0 &&
-		    same_value(old->value, e->value)) {
-			old->used = true;
-			return true;
-		}
-	}
-	return false;
+	if (first == before->n)
+		return false;
+	next = first + before->v[first].taken;
+	if (next >= before->n || compare_entries(&before->v[next], e) != 0)
+		return false;
+	before->v[first].taken++;
+	return true;
 }
 
 int gitconfig_check(const char *before, const char *after, const struct gitconfig_place *place,
@@ -283,6 +412,8 @@ int gitconfig_check(const char *before, const char *after, const struct gitconfi
 		old = (struct gitconfig_entries){ 0 }; /* what cannot be read vouches for nothing */
 	if (gitconfig_parse(a, after, NULL, &new) < 0)
 		return -EINVAL;
+	if (old.n)
+		qsort(old.v, old.n, sizeof(*old.v), compare_entries);
 	for (size_t i = 0; i < new.n; i++) {
 		const struct harmless *row;
 		const char *reason;

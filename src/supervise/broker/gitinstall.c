@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Git configuration goes in only as our own copy of checked text: a program
- * that kept the lock file open cannot change it afterwards. Callers hold the lock.
+ * that kept the lock file open cannot change it afterwards. Callers hold the lock. A long text, whose
+ * judgement others would notice, is judged without it: the text is our copy by then.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -21,6 +23,7 @@
 #include "supervise/broker/gitfiles.h"
 
 #define REMOTES "where git fetches from and pushes to"
+#define LONG_TEXT ((size_t)64 << 10) /* bytes; shorter ones are judged in milliseconds */
 
 int git_read_regular(int dirfd, const char *name, char **ret, size_t *ret_len, mode_t *ret_mode)
 {
@@ -138,18 +141,23 @@ static bool is_checkout(const struct broker *b, const char *path, const struct p
 	       theirs.st_dev == ours.st_dev && theirs.st_ino == ours.st_ino;
 }
 
-/* The text, and what it leads to. */
-static int check_config(const struct broker *b, const char *before, const char *after,
-			const struct place *p, struct gitconfig_finding *ret)
+/* What core.worktree leads to. */
+static int check_worktree(const struct broker *b, const struct place *p,
+			  struct gitconfig_finding *ret)
 {
-	const struct gitconfig_place place = { .git_dir = p->path, .root = p->root };
-	int r = gitconfig_check(before, after, &place, ret);
-
-	if (r < 0 || !ret->worktree[0] || is_checkout(b, ret->worktree, p))
-		return r;
+	if (!ret->worktree[0] || is_checkout(b, ret->worktree, p))
+		return 0;
 	text_copy(ret->key, sizeof(ret->key), "core.worktree");
 	ret->reason = "not the checkout of this repository";
 	return -EACCES;
+}
+
+static int check_text(const char *before, const char *after, const struct place *p,
+		      struct gitconfig_finding *ret)
+{
+	const struct gitconfig_place place = { .git_dir = p->path, .root = p->root };
+
+	return gitconfig_check(before, after, &place, ret);
 }
 
 /* The reason of a refusal, kept for the report. */
@@ -162,47 +170,102 @@ static int refuse(struct call *c, const struct gitconfig_finding *f, struct guar
 	return -EACCES;
 }
 
-/* The same entry, or two names of one file: rename(2) leaves both alone. */
-static bool same_file(const struct place *a, const struct place *b)
+/* The lock is ours alone again: does the place lie where it did? */
+static bool is_alone_as_before(const struct call *c, const struct place *p)
 {
-	struct stat x, y;
+	struct place now = *p; /* shares the descriptor */
 
-	return fstatat(a->parent, a->name, &x, AT_SYMLINK_NOFOLLOW) == 0 &&
-	       fstatat(b->parent, b->name, &y, AT_SYMLINK_NOFOLLOW) == 0 && x.st_dev == y.st_dev &&
-	       x.st_ino == y.st_ino;
+	return call_alone(c, &now) == 0 && strcmp(now.path, p->path) == 0;
+}
+
+struct change {
+	char *before, *after; /* before: NULL = no file, or none that can be read */
+	size_t old_len, len;
+	mode_t mode;
+};
+
+static void change_done(struct change *t)
+{
+	free(t->before);
+	free(t->after);
+}
+
+/* NULL when it cannot be read: then it vouches for nothing. */
+static char *read_before(const struct place *p, size_t *ret_len)
+{
+	char *text = NULL;
+	mode_t mode;
+
+	*ret_len = 0;
+	return git_read_regular(p->parent, p->name, &text, ret_len, &mode) < 0 ? NULL : text;
+}
+
+static bool is_as_read(const struct change *t, const struct place *p)
+{
+	_cleanup_free_ char *now = NULL;
+	size_t len;
+
+	now = read_before(p, &len);
+	return now && t->before ? len == t->old_len && memcmp(now, t->before, len) == 0
+				: now == t->before;
+}
+
+/* 0, -EACCES with what was found, -EINVAL; -EBUSY when another sandbox was there meanwhile. */
+static int judge(const struct call *c, const struct change *t, const struct place *from,
+		 const struct place *to, struct gitconfig_finding *ret)
+{
+	bool apart = c->b->lock >= 0 && t->len + t->old_len > LONG_TEXT;
+	int r;
+
+	if (strlen(t->after) != t->len)
+		return -EINVAL;
+	if (apart)
+		(void)flock(c->b->lock, LOCK_UN);
+	r = check_text(t->before, t->after, to, ret);
+	if (apart &&
+	    (!is_alone_as_before(c, from) || !is_alone_as_before(c, to) || !is_as_read(t, to)))
+		return -EBUSY;
+	return r < 0 ? r : check_worktree(c->b, to, ret);
+}
+
+/* It is judged: put it in place, and take away what it came from. */
+static int perform(struct call *c, const struct change *t, const struct place *from,
+		   const struct place *to)
+{
+	char lock[NAME_MAX + 6];
+	bool taken;
+	int r;
+
+	(void)snprintf(lock, sizeof(lock), "%s.lock", to->name);
+	taken = strcmp(from->name, lock) == 0 && same_directory(from, to);
+	r = install_text(c->b, to, t->after, t->len, t->mode, taken);
+	if (r == 0 && !taken && unlinkat(from->parent, from->name, 0) < 0)
+		r = -errno;
+	return r;
 }
 
 int install_config(struct call *c, const struct place *from, const struct place *to,
 		   struct guard_answer *why)
 {
-	_cleanup_free_ char *before = NULL, *after = NULL;
+	__attribute__((cleanup(change_done))) struct change t = { 0 };
 	struct gitconfig_finding finding;
-	char lock[NAME_MAX + 6];
-	mode_t mode, old_mode;
-	size_t len, old_len;
-	bool taken;
-	int r = git_read_regular(from->parent, from->name, &after, &len, &mode);
+	int r = git_read_regular(from->parent, from->name, &t.after, &t.len, &t.mode);
 
-	if (!after)
+	if (!t.after)
 		return error_negative(-r);
-	if (same_file(from, to))
-		return 0;
-	if (git_read_regular(to->parent, to->name, &before, &old_len, &old_mode) < 0)
-		before = NULL;
-	r = strlen(after) == len ? check_config(c->b, before, after, to, &finding) : -EINVAL;
+	t.before = read_before(to, &t.old_len);
+	r = judge(c, &t, from, to, &finding);
 	if (r == -EACCES)
 		return refuse(c, &finding, why);
-	if (r < 0) {
+	if (r == -EINVAL) {
 		why->reason = "it is not a valid git configuration";
 		return -EACCES;
 	}
-	(void)snprintf(lock, sizeof(lock), "%s.lock", to->name);
-	taken = strcmp(from->name, lock) == 0 && same_directory(from, to);
-	r = install_text(c->b, to, after, len, mode, taken);
+	if (r < 0)
+		return r;
+	r = perform(c, &t, from, to);
 	if (r == 0 && finding.url)
 		call_tell_later(c, to, REMOTES);
-	if (r == 0 && !taken && unlinkat(from->parent, from->name, 0) < 0)
-		r = -errno;
 	return r;
 }
 
@@ -221,7 +284,8 @@ int replace_config(struct call *c, const struct place *p, struct guard_answer *w
 		return 0;
 	/* one reading: somebody may have it open for writing */
 	if (text && guard_checks_config(c->b->guard)) {
-		if (strlen(text) != len || check_config(c->b, NULL, text, p, &finding) < 0)
+		if (strlen(text) != len || check_text(NULL, text, p, &finding) < 0 ||
+		    check_worktree(c->b, p, &finding) < 0)
 			r = -EACCES;
 	}
 	if (r < 0) {

@@ -117,6 +117,11 @@ const char *guard_check_birth(const struct guard *g, const struct guard_question
  */
 bool guard_may_be_git_dir(int source, const char *name);
 /*
+ * Is the open directory a git directory, or, by the first `len` bytes of the path, only called so?
+ * `git init` outside would bring a half of one to life. What cannot be looked at is one.
+ */
+bool guard_is_git_dir(int dirfd, const char *path, size_t len);
+/*
  * Is the open directory at `path`, in the guarded `root`, a git directory, or does it lie in one?
  * in_doubt: the answer where it cannot be looked at.
  */

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 #include <sys/un.h>
 
@@ -58,6 +59,9 @@ struct broker {
 	const struct policy *policy;
 	const struct plan *plan;
 	struct guard *guard;
+	const struct mount_step *
+		*covers; /* the plan's mounts on the way to writable places, and in them */
+	size_t n_covers;
 	int listener, reports, lost, lock;
 	bool behind; /* the supervisor did not take the last report */
 	struct buf deferred; /* reports, one behind the other */
@@ -87,6 +91,8 @@ struct broker {
 	bool later_full; /* and that was told */
 	struct before *before;
 	size_t n_before;
+	struct moved *moved; /* of notes.c */
+	size_t n_moved;
 	const char **made; /* protected names that were not there before a person allowed them */
 	size_t n_made;
 	bool asks; /* somebody answers VIOLATION_ASK */
@@ -95,6 +101,8 @@ struct broker {
 	size_t n_answers;
 	struct arena *scratch; /* of one call */
 	char reason[160]; /* of the last refused configuration, for its report */
+	unsigned dials; /* connections that wait in threads of their own; atomic */
+	struct modules *modules; /* what submodules' configurations said (modules.c) */
 };
 
 struct answer {
@@ -114,6 +122,11 @@ struct later {
 struct before {
 	char *path;
 	char hosts[LOCKFILE_HOSTS_MAX];
+};
+
+enum move_way {
+	MOVE_AWAY,
+	MOVE_EXCHANGE,
 };
 
 #define MADE_MAX 1000 /* answers of a person */
@@ -173,6 +186,8 @@ void call_report_exec(const struct call *c, const struct place *p);
 void call_note_before(const struct call *c, const struct place *p);
 /* It is about to be removed or moved away: tell it, if it was protected before this run. */
 void call_note_removal(const struct call *c, const struct place *p);
+/* It is in a directory of this run, or was made where a person allowed that. */
+bool call_is_of_this_run(const struct call *c, const struct place *p);
 /* It is about to be written to: if it is not there, this run makes it. */
 void call_note_made(const struct call *c, const struct place *p);
 /* Tell that a file was made or changed that runs later outside, if it is one. */
@@ -194,9 +209,14 @@ bool call_is_old_directory(const struct call *c, const struct place *p);
 /* One that was went away; was moved from there to here, with all that lies in it. */
 void call_note_gone(const struct call *c, const struct place *p);
 void call_note_moved(const struct call *c, const struct place *from, const struct place *to);
+/* The last word on such moves: from now on what lies there counts as what it was before the run. */
+void call_note_origin(const struct call *c, const struct place *from, const struct place *to,
+		      enum move_way way);
 /* A directory was renamed: what lies in it and was told is told again by its new path. */
 void call_move_later(const struct call *c, const struct place *from, const struct place *to);
 
+/* Is what lies at the place this very file (open.c)? */
+bool place_is_file(const struct place *p, const struct stat *st);
 /* Is the open file, which has that path, on a mount that is not the sandbox's own (change.c)? */
 bool file_is_foreign(struct broker *b, int file, const char *path);
 /* Modes, owners, attributes, times (change.c); ANSWER_OTHER when it is not such a call. */
@@ -226,6 +246,7 @@ bool bare_is_kept(const struct broker *b, const char *path);
 bool bare_is_apart(const struct broker *b, const char *one, const char *other);
 
 /* Calls that are only watched (watch.c). */
+void watch_prepare(struct broker *b);
 void broker_watch(struct call *c);
 
 /*

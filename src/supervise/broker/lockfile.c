@@ -38,7 +38,11 @@ static const struct {
 	  { { "registry =", true }, { "url =", true }, { "git =", true }, { "index =", true } } },
 	{ "Pipfile.lock", { { "\"url\"", true }, { "\"git\"", true }, { "\"file\"", true } } },
 	{ "Gemfile.lock", { { "remote:", true } } },
+	/* the addresses of those who ask for money are called so too */
+	{ "composer.lock", { { "\"url\"", true } } },
 	/* anything with a scheme in it */
+	{ "bun.lock", { { NULL, false } } },
+	{ "deno.lock", { { NULL, false } } },
 	{ "requirements", { { NULL, false } } },
 };
 

@@ -6,13 +6,16 @@
  * leads then. So no link comes to stand in the place of a checkout, or above it, and no git
  * directory moves with such a text in it, unless that leads to as good a place. Callers hold the lock.
  *
- * What is there on disk is read each time: a link may be made in a later run than the text.
+ * What is there on disk is looked at each time: a link may be made in a later run than the text. All
+ * other sandboxes of the user wait meanwhile, so a search has an end: what is more than it
+ * looks at is taken for what was looked for. What a configuration said is remembered.
  */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -24,8 +27,32 @@
 #include "supervise/broker/gitfiles.h"
 #include "supervise/broker/tree.h"
 
+/* One search: of a submodule as git makes it about 75 steps, and a few hundred bytes. */
+#define STEPS_MAX 80000
+#define STEPS_OF_DIRECTORY 8 /* an entry is one */
+#define TEXT_MAX ((size_t)4 << 20)
+
+#define KNOWN_MAX 1024
+#define KNOWN_TEXT_MAX 120 /* longer ones are read each time */
+#define SETTLED_S 4 /* the clock of files is coarse: in less they may have changed unseen */
+
+/* What a configuration says of core.worktree: "" = nothing. */
+struct known {
+	struct stat was;
+	uint64_t search; /* the one that read it */
+	char worktree[KNOWN_TEXT_MAX];
+};
+
+struct modules {
+	uint64_t searches;
+	struct known known[KNOWN_MAX];
+};
+
 struct search {
 	const struct call *c;
+	uint64_t number;
+	unsigned steps;
+	size_t text; /* bytes that were read */
 	/* Is this checkout what is looked for? */
 	bool (*concerns)(const struct search *s, const char *worktree);
 	const char *place; /* of a link, or of a directory that comes */
@@ -43,28 +70,118 @@ static const char *directory_of(struct arena *a, const char *path)
 	return arena_strndup(a, path, (size_t)(strrchr(path, '/') - path));
 }
 
-static bool names_worktree(const struct search *s, const struct tree_entry *e)
+static struct known *place_of(const struct search *s, const struct stat *st)
 {
-	_cleanup_arena_ struct arena *a = arena_new();
+	uint64_t hash = ((uint64_t)st->st_ino ^ (uint64_t)st->st_dev << 32) * 0x9e3779b97f4a7c15u;
+
+	return &s->c->b->modules->known[(hash >> 32) % KNOWN_MAX];
+}
+
+/* Times of modification can be set, those of the change of an inode cannot. */
+static bool same_state(const struct stat *a, const struct stat *b)
+{
+	return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
+	       a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec &&
+	       a->st_ctim.tv_sec == b->st_ctim.tv_sec && a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
+}
+
+static bool is_settled(const struct stat *st)
+{
+	struct timespec now;
+
+	return clock_gettime(CLOCK_REALTIME, &now) == 0 &&
+	       st->st_ctim.tv_sec + SETTLED_S < now.tv_sec;
+}
+
+/*
+ * NULL when it has to be read. Nobody inside has a git directory's configuration open for writing
+ * (gitinstall.c): no memory that is mapped changes it without the kernel's clock.
+ */
+static const char *recall(const struct search *s, const struct stat *st)
+{
+	const struct known *k = place_of(s, st);
+
+	return k->search && same_state(&k->was, st) && (k->search == s->number || is_settled(st))
+		       ? k->worktree
+		       : NULL;
+}
+
+static void remember(const struct search *s, const struct stat *st, const char *worktree)
+{
+	struct known *k = place_of(s, st);
+
+	if (strlen(worktree) >= sizeof(k->worktree))
+		return;
+	k->was = *st;
+	k->search = s->number;
+	text_copy(k->worktree, sizeof(k->worktree), worktree);
+}
+
+/* Is the checkout that it names what is looked for? */
+static bool meets(const struct search *s, struct arena *a, const struct tree_entry *e,
+		  const char *worktree)
+{
+	/* nor does anybody know where this leads, a link later; it came in before that was refused */
+	return !gitconfig_worktree_is_plain(worktree) ||
+	       s->concerns(s, path_absolute(a, directory_of(a, e->path), worktree));
+}
+
+/* It is as `st` says, if nobody changes it meanwhile. */
+static bool read_worktree(struct search *s, struct arena *a, const struct tree_entry *e,
+			  const struct stat *st)
+{
 	_cleanup_free_ char *text = NULL;
 	struct gitconfig_entries entries = { 0 };
+	const char *found = "";
+	size_t len, n = 0;
+	struct stat now;
 	mode_t mode;
-	size_t len;
 
-	if (git_read_regular(e->dirfd, e->name, &text, &len, &mode) < 0 || strlen(text) != len ||
+	if (st->st_size > (off_t)(TEXT_MAX - s->text) ||
+	    git_read_regular(e->dirfd, e->name, &text, &len, &mode) < 0 || strlen(text) != len ||
 	    gitconfig_parse(a, text, is_core, &entries) < 0)
 		return true; /* nobody knows what it says */
+	s->text += len < TEXT_MAX - s->text ? len : TEXT_MAX - s->text;
 	for (size_t i = 0; i < entries.n; i++) {
 		const struct gitconfig_entry *x = &entries.v[i];
 
 		if (strcmp(x->key, "core.worktree") != 0 || !x->value)
 			continue;
-		/* nor where this leads, a link later; it came in before that was refused */
-		if (!gitconfig_worktree_is_plain(x->value) ||
-		    s->concerns(s, path_absolute(a, directory_of(a, e->path), x->value)))
+		if (meets(s, a, e, x->value))
 			return true;
+		found = x->value;
+		n += *found ? 1 : 2; /* "" is remembered for none */
 	}
+	if (n <= 1 && fstatat(e->dirfd, e->name, &now, AT_SYMLINK_NOFOLLOW) == 0 &&
+	    same_state(st, &now))
+		remember(s, st, found);
 	return false;
+}
+
+static bool names_worktree(struct search *s, const struct tree_entry *e)
+{
+	_cleanup_arena_ struct arena *a = NULL;
+	const char *known;
+	struct stat st;
+
+	if (fstatat(e->dirfd, e->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return true;
+	known = recall(s, &st);
+	if (known && !*known)
+		return false;
+	a = arena_new();
+	return known ? meets(s, a, e, known) : read_worktree(s, a, e, &st);
+}
+
+/*
+ * Is it one that git reads? What only has the name is checked when its directory becomes git's
+ * (replace_config()); but what is called .git may do so outside.
+ */
+static bool is_configuration(const struct tree_entry *e)
+{
+	if (strcmp(e->name, "config") != 0)
+		return strcmp(e->name, "config.worktree") == 0;
+	return guard_is_git_dir(e->dirfd, e->path, (size_t)(strrchr(e->path, '/') - e->path));
 }
 
 /* No module lies in these (gitconfig.c), and they are large. */
@@ -81,18 +198,28 @@ static bool is_passed_over(const struct tree_entry *e)
 
 static enum tree_next visit(void *ctx, const struct tree_entry *e)
 {
-	if (e->type == DT_DIR || e->type == DT_UNKNOWN)
+	bool directory = e->type == DT_DIR || e->type == DT_UNKNOWN;
+	struct search *s = ctx;
+
+	s->steps += directory ? STEPS_OF_DIRECTORY : 1;
+	if (s->steps > STEPS_MAX)
+		return TREE_STOP;
+	if (directory)
 		return is_passed_over(e) ? TREE_SKIP : TREE_GO_ON;
-	if (strcmp(e->name, "config") != 0 && strcmp(e->name, "config.worktree") != 0)
-		return TREE_GO_ON;
-	return names_worktree(ctx, e) ? TREE_STOP : TREE_GO_ON;
+	return is_configuration(e) && names_worktree(s, e) ? TREE_STOP : TREE_GO_ON;
 }
 
 /* Is there such a checkout among the modules in dirfd/name, which is at `path`? */
 static bool search(struct search *s, int dirfd, const char *name, const char *path)
 {
-	int r = tree_walk(dirfd, name, path, visit, s);
+	struct broker *b = s->c->b;
+	int r;
 
+	if (!b->modules)
+		b->modules = arena_alloc(b->a, sizeof(*b->modules));
+	if (!s->number)
+		s->number = ++b->modules->searches;
+	r = tree_walk(dirfd, name, path, visit, s);
 	return r != 0 && r != -ENOENT && r != -ENOTDIR;
 }
 

@@ -11,6 +11,7 @@
  */
 #include "supervise/broker/calls.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -21,9 +22,12 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/text.h"
 #include "supervise/broker/gitfiles.h"
+#include "supervise/broker/tree.h"
 
 #ifndef RENAME_EXCHANGE
+#define RENAME_NOREPLACE 1
 #define RENAME_EXCHANGE 2
 #define RENAME_WHITEOUT 4
 #endif
@@ -83,13 +87,33 @@ static bool may_hold_names(const struct place *p)
 	return S_ISDIR(st.st_mode) || S_ISLNK(st.st_mode);
 }
 
+/*
+ * The name that an open file has. Where that is gone and it has others, nobody knows those: it is
+ * judged by the one that it had, which the kernel shows with a word behind it. (That of an unnamed
+ * file is a number.)
+ */
+static int find_name(const struct broker *b, int file, const struct stat *st, struct place *ret)
+{
+	static const char gone[] = " (deleted)";
+	char path[PATH_MAX];
+
+	if (fd_path(b, file, path) < 0 || place_resolve(b, b->root, path, 0, ret) < 0)
+		return -EXDEV;
+	if (place_is_file(ret, st))
+		return ret->root ? 0 : -EXDEV;
+	if (!text_ends(path, gone))
+		return -EXDEV;
+	path[strlen(path) - strlen(gone)] = '\0';
+	return place_resolve(b, b->root, path, 0, ret) < 0 || !ret->root ? -EXDEV : 0;
+}
+
 /* linkat() of an open file: O_TMPFILE gets its name this way. */
 static int link_open_file(struct call *c, int number, int dirfd, uint64_t address)
 {
 	_cleanup_place_ struct place from = PLACE_INIT, to = PLACE_INIT;
 	_cleanup_fd_ int file = -1;
 	struct guard_answer why;
-	char path[PATH_MAX], link[32];
+	char link[32];
 	struct stat st;
 	int r = call_prepare(c, dirfd, address, &to, VIOLATION_CREATE);
 
@@ -100,10 +124,9 @@ static int link_open_file(struct call *c, int number, int dirfd, uint64_t addres
 		return ANSWER_CONTINUE;
 	if (st.st_nlink > 0) {
 		/* it has a name already: a second one must not free a guarded file */
-		if (fd_path(c->b, file, path) < 0 ||
-		    place_resolve(c->b, c->b->root, path, 0, &from) < 0 || !from.root)
-			return -EXDEV;
-		r = call_ask(c, &from, GUARD_WRITE, false, VIOLATION_WRITE, &why);
+		r = find_name(c->b, file, &st, &from);
+		if (r == 0)
+			r = call_ask(c, &from, GUARD_WRITE, false, VIOLATION_WRITE, &why);
 	}
 	if (r == 0)
 		r = call_ask(c, &to, GUARD_MAKE_OTHER, S_ISLNK(st.st_mode), VIOLATION_CREATE, &why);
@@ -135,19 +158,30 @@ static int check_mounts(const struct call *c, const struct place *from, const st
 	return bare_is_apart(c->b, old, new) ? -EXDEV : 0;
 }
 
+/* What the kernel says of a link before it looks at rights: 0 or -errno. */
+static int check_link(const struct place *from, const struct place *to)
+{
+	struct stat st;
+
+	if (fstatat(from->parent, from->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return -errno;
+	return place_exists(to) ? -EEXIST : 0;
+}
+
 /* Both ends were resolved and at least one is guarded. */
 static int link_guarded(struct call *c, struct place *from, struct place *to)
 {
 	struct guard_answer why;
-	int r = 0;
+	int r;
 
 	if (from->slash || to->slash)
 		return ANSWER_CONTINUE;
 	if ((place_is_special(from) || place_is_special(to) || may_hold_names(from)) &&
 	    !call_both_alone(c, from, to))
 		return ANSWER_CONTINUE;
+	r = check_link(from, to);
 	/* a second name for a protected file would be a way to write to it */
-	if (from->root)
+	if (r == 0 && from->root)
 		r = call_ask(c, from, GUARD_WRITE, false, VIOLATION_WRITE, &why);
 	if (r == 0 && to->root)
 		r = call_ask(c, to, GUARD_MAKE_OTHER, may_hold_names(from), VIOLATION_CREATE, &why);
@@ -206,6 +240,36 @@ static void with_slash(const struct place *p, char *ret)
 	ret[n + p->slash] = '\0';
 }
 
+static bool is_directory(const struct place *p)
+{
+	struct stat st;
+
+	return fstatat(p->parent, p->name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
+}
+
+/*
+ * A file that may not be written keeps its name: under another one it could be, and with it
+ * whatever else it is called; and it could not come back. Git removes such files by unlink(2).
+ */
+static int ask_source(const struct call *c, const struct place *from, struct guard_answer *ret)
+{
+	int r = call_judge(c, from, GUARD_WRITE, false, VIOLATION_RENAME, ret);
+
+	if (r < 0 && (is_directory(from) || call_is_of_this_run(c, from)))
+		r = call_judge(c, from, GUARD_RENAME_FROM, false, VIOLATION_RENAME, ret);
+	if (r < 0)
+		call_refuse(c, from, VIOLATION_RENAME, ret);
+	return r;
+}
+
+/* Of a configuration: it is only put in place as a copy, which leaves nothing to exchange. */
+static int refuse_exchange(const struct call *c, const struct place *p, struct guard_answer *why)
+{
+	why->reason = why->protected ? why->protected->reason : GIT_CONFIG_REASON;
+	call_refuse(c, p, VIOLATION_RENAME, why);
+	return -EACCES;
+}
+
 /* Ask both ends; 0, or the answer. `directory`: from may hold names. */
 static int ask_rename(const struct call *c, const struct place *from, const struct place *to,
 		      bool directory, unsigned flags, struct guard_answer *ret)
@@ -221,10 +285,11 @@ static int ask_rename(const struct call *c, const struct place *from, const stru
 	if (!to->root)
 		call_report_outside(c, VIOLATION_RENAME, to);
 	if (from->root)
-		r = call_ask(c, from, exchange ? GUARD_RENAME_TO : GUARD_RENAME_FROM,
-			     exchange ? may_hold_names(to) : directory, VIOLATION_RENAME, ret);
+		r = exchange ? call_ask(c, from, GUARD_RENAME_TO, may_hold_names(to),
+					VIOLATION_RENAME, ret)
+			     : ask_source(c, from, ret);
 	if (r == 0 && exchange && ret->way != GUARD_PLAIN)
-		return -EACCES;
+		return refuse_exchange(c, from, ret);
 	if (r == 0 && to->root)
 		r = call_ask(c, to, GUARD_RENAME_TO, directory, VIOLATION_RENAME, ret);
 	return r;
@@ -285,6 +350,34 @@ static int check_arrival(const struct call *c, const struct place *from, const s
 											    : 0;
 }
 
+static enum tree_next visit_shared(void *ctx, const struct tree_entry *e)
+{
+	struct stat st;
+
+	(void)ctx;
+	if (e->type == DT_DIR)
+		return TREE_GO_ON;
+	if (fstatat(e->dirfd, e->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return TREE_STOP;
+	return st.st_nlink > 1 && !S_ISDIR(st.st_mode) ? TREE_STOP : TREE_GO_ON;
+}
+
+/*
+ * A directory that is protected by its own name is not where it goes. If a file in it has another
+ * name, which may be protected too, it must not become free with it: let it be copied.
+ */
+static int check_shared(const struct call *c, const struct place *from)
+{
+	struct guard_answer why;
+	char path[PLACE_TEXT_MAX] _unfilled_;
+
+	if (!is_guarded(from) || !call_is_old_directory(c, from) ||
+	    call_judge(c, from, GUARD_RENAME_TO, true, VIOLATION_RENAME, &why) == 0)
+		return 0;
+	place_text(from, path);
+	return tree_walk(from->parent, from->name, path, visit_shared, NULL) != 0 ? -EXDEV : 0;
+}
+
 /* What comes to lie where: 0, or -errno. */
 static int check_moves(const struct call *c, const struct place *from, const struct place *to,
 		       bool directory, unsigned flags)
@@ -306,6 +399,8 @@ static int check_moves(const struct call *c, const struct place *from, const str
 	if (r == 0 && directory)
 		r = check_arrival(c, from, to);
 	if (r == 0 && directory)
+		r = check_shared(c, from);
+	if (r == 0 && directory)
 		r = modules_check_move(c, from, to);
 	if (r == 0 && (flags & RENAME_EXCHANGE))
 		r = modules_check_move(c, to, from);
@@ -314,6 +409,42 @@ static int check_moves(const struct call *c, const struct place *from, const str
 	if (r == 0 && (flags & RENAME_EXCHANGE))
 		r = check_arrival(c, to, from);
 	return r < 0 ? r : check_mounts(c, from, to, true);
+}
+
+enum presence {
+	PRESENT,
+	PRESENT_SAME, /* two names of one file, which rename(2) leaves alone */
+};
+
+/* What the kernel says of a rename before it looks at rights: enum presence, or -errno. */
+static int check_presence(const struct place *from, const struct place *to, unsigned flags)
+{
+	struct stat source, target;
+
+	if (fstatat(from->parent, from->name, &source, AT_SYMLINK_NOFOLLOW) < 0)
+		return -errno;
+	if (fstatat(to->parent, to->name, &target, AT_SYMLINK_NOFOLLOW) < 0)
+		return (flags & RENAME_EXCHANGE) ? -errno : PRESENT;
+	if (flags & RENAME_NOREPLACE)
+		return -EEXIST;
+	return source.st_dev == target.st_dev && source.st_ino == target.st_ino ? PRESENT_SAME
+										: PRESENT;
+}
+
+/* A rename onto a configuration of git's, which is checked: see install_config(). */
+static int rename_config(struct call *c, const struct place *from, const struct place *to,
+			 unsigned flags, struct guard_answer *why)
+{
+	int r;
+
+	if (flags & RENAME_EXCHANGE)
+		return refuse_exchange(c, to, why);
+	if (flags & RENAME_NOREPLACE)
+		return -EINVAL; /* as where no file system knows it: mv(1) looks by itself then */
+	r = install_config(c, from, to, why);
+	if (r == -EACCES)
+		call_refuse(c, to, VIOLATION_RENAME, why);
+	return r;
 }
 
 /* Both ends were resolved and at least one is guarded. */
@@ -331,21 +462,18 @@ static int rename_guarded(struct call *c, struct place *from, struct place *to, 
 			return ANSWER_CONTINUE;
 		directory = may_hold_names(from);
 	}
+	r = check_presence(from, to, flags);
+	if (r != PRESENT)
+		return r == PRESENT_SAME ? 0 : r;
 	r = ask_rename(c, from, to, directory, flags, &why);
 	if (r < 0)
 		return r;
-	if (why.way == GUARD_CONFIG) {
-		r = flags ? -EACCES : install_config(c, from, to, &why);
-		if (r == -EACCES)
-			call_refuse(c, to, VIOLATION_RENAME, &why);
-		return r;
-	}
+	if (why.way == GUARD_CONFIG)
+		return rename_config(c, from, to, flags, &why);
 	r = check_moves(c, from, to, directory, flags);
 	if (r < 0)
 		return r;
 	call_note_before(c, to);
-	if (from->root && !directory)
-		call_note_removal(c, from);
 	moves_old = directory && is_guarded(from) && call_is_old_directory(c, from);
 	meets_old = is_guarded(to) && call_is_old_directory(c, to);
 	with_slash(from, old_name);
@@ -367,6 +495,8 @@ static int rename_guarded(struct call *c, struct place *from, struct place *to, 
 		call_note_gone(c, to);
 	if (directory)
 		call_move_later(c, from, to);
+	if (directory || (flags & RENAME_EXCHANGE))
+		call_note_origin(c, from, to, flags & RENAME_EXCHANGE ? MOVE_EXCHANGE : MOVE_AWAY);
 	return 0;
 }
 
@@ -385,8 +515,10 @@ int call_rename(struct call *c, int fromfd, uint64_t from_at, int tofd, uint64_t
 		call_report_outside(c, VIOLATION_RENAME, &to);
 		return ANSWER_CONTINUE;
 	}
-	if (flags & RENAME_WHITEOUT)
-		return -EINVAL; /* overlay file systems only; makes a device node */
+	/* the first: overlay file systems only, makes a device node */
+	if ((flags & RENAME_WHITEOUT) ||
+	    (flags & (RENAME_NOREPLACE | RENAME_EXCHANGE)) == (RENAME_NOREPLACE | RENAME_EXCHANGE))
+		return -EINVAL;
 	/* of a large directory there is much to tell, and other sandboxes wait meanwhile */
 	c->defers = true;
 	return rename_guarded(c, &from, &to, flags);

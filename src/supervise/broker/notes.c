@@ -19,6 +19,13 @@
 #include "supervise/broker/later.h"
 #include "supervise/broker/tree.h"
 
+#define MOVED_MAX 4096 /* directories; what others held is told by the path that it has */
+
+/* A directory from before the run that has another path now, or had one in between. */
+struct moved {
+	char *path, *origin;
+};
+
 static struct before *find_before(const struct broker *b, const char *path)
 {
 	for (size_t i = 0; i < b->n_before; i++) {
@@ -67,28 +74,32 @@ void call_note_before(const struct call *c, const struct place *p)
 	lockfile_read_hosts(p->parent, p->name, new->hosts);
 }
 
-/* The part of the path that a protected name ends at: of .vscode/a/b that is .vscode. */
-static void cut_after(const struct protected_name *name, unsigned top, char *path)
+/* Where it was before the run; ret has PLACE_TEXT_MAX bytes. */
+static void find_origin(const struct broker *b, const char *path, char *ret)
 {
-	int end = name_pattern_covers(name->pattern, path, name->locked ? 0 : top) + 1;
-	char *s = path;
+	const struct moved *nearest = NULL;
 
-	if (end == 0)
-		return; /* it is not on the path, but leads here */
-	for (const char *n = strchr(name->pattern, '/'); n; n = strchr(n + 1, '/'))
-		end++;
-	while (s && end-- > 0)
-		s = strchr(s + 1, '/');
-	if (s)
-		*s = '\0';
+	for (size_t i = 0; i < b->n_moved; i++) {
+		const struct moved *m = &b->moved[i];
+
+		if (path_within(path, m->path) &&
+		    (!nearest || strlen(m->path) > strlen(nearest->path)))
+			nearest = m;
+	}
+	if (!nearest || snprintf(ret, PLACE_TEXT_MAX, "%s%s", nearest->origin,
+				 path + strlen(nearest->path)) >= PLACE_TEXT_MAX)
+		text_copy(ret, PLACE_TEXT_MAX, path);
 }
 
+/* By the path that it had when the run began: of others nobody misses it. */
 static void tell_removed(const struct call *c, const char *path, const char *reason)
 {
 	struct violation v = { .kind = VIOLATION_REMOVED };
+	char origin[PLACE_TEXT_MAX] _unfilled_;
 
+	find_origin(c->b, path, origin);
 	text_copy(v.reason, sizeof(v.reason), reason);
-	call_send(c, &v, path);
+	call_send(c, &v, origin);
 }
 
 static bool is_made(const struct broker *b, const char *path)
@@ -113,6 +124,14 @@ void call_note_made(const struct call *c, const struct place *p)
 	b->made[b->n_made++] = arena_strdup(b->a, path);
 }
 
+bool call_is_of_this_run(const struct call *c, const struct place *p)
+{
+	char path[PLACE_TEXT_MAX] _unfilled_;
+
+	place_text(p, path);
+	return guard_made_here(c->b->guard, p->parent, "") || is_made(c->b, path);
+}
+
 /* Was it protected before this run? `directory`: of git only files matter. */
 static void note_removal(const struct call *c, const struct place *p, bool directory)
 {
@@ -121,13 +140,9 @@ static void note_removal(const struct call *c, const struct place *p, bool direc
 
 	if (!p->root || p->relayed ||
 	    call_judge(c, p, GUARD_WRITE, false, VIOLATION_WRITE, &why) == 0 || why.rule ||
-	    guard_made_here(c->b->guard, p->parent, "") || (directory && !why.protected))
+	    call_is_of_this_run(c, p) || (directory && !why.protected))
 		return;
 	place_text(p, path);
-	if (is_made(c->b, path))
-		return;
-	if (why.protected)
-		cut_after(why.protected, path_depth(p->root), path);
 	tell_removed(c, path, why.reason);
 }
 
@@ -292,4 +307,73 @@ void call_note_moved(const struct call *c, const struct place *from, const struc
 	m.old_len = strlen(path);
 	r = tree_walk(to->parent, to->name, path, visit_moved, &m);
 	guard_note_gone(c->b->guard, path, r != 0);
+}
+
+static void forget_moved(struct broker *b, size_t i)
+{
+	free(b->moved[i].path);
+	free(b->moved[i].origin);
+	b->moved[i] = b->moved[--b->n_moved];
+}
+
+/* What lay in `from` lies in `to`; false when there is no memory for its name. */
+static bool move_along(struct moved *m, const char *from, const char *to)
+{
+	char *path;
+
+	if (asprintf(&path, "%s%s", to, m->path + strlen(from)) < 0)
+		return false;
+	free(m->path);
+	m->path = path;
+	return true;
+}
+
+static void remember_moved(struct broker *b, const char *path, const char *origin)
+{
+	struct moved *more, m;
+
+	for (size_t i = 0; i < b->n_moved; i++) {
+		if (strcmp(b->moved[i].path, path) == 0)
+			return; /* it has moved along */
+	}
+	more = b->n_moved < MOVED_MAX ? reallocarray(b->moved, b->n_moved + 1, sizeof(*more))
+				      : NULL;
+	if (!more)
+		return;
+	b->moved = more;
+	m = (struct moved){ strdup(path), strdup(origin) };
+	if (m.path && m.origin) {
+		more[b->n_moved++] = m;
+	} else {
+		free(m.path);
+		free(m.origin);
+	}
+}
+
+void call_note_origin(const struct call *c, const struct place *from, const struct place *to,
+		      enum move_way way)
+{
+	struct broker *b = c->b;
+	char old[PLACE_TEXT_MAX] _unfilled_, new[PLACE_TEXT_MAX] _unfilled_;
+	char origins[2][PLACE_TEXT_MAX] _unfilled_;
+
+	place_text(from, old);
+	place_text(to, new);
+	find_origin(b, old, origins[0]);
+	find_origin(b, new, origins[1]);
+	for (size_t i = b->n_moved; i-- > 0;) {
+		struct moved *m = &b->moved[i];
+		bool kept = true;
+
+		if (path_within(m->path, old))
+			kept = move_along(m, old, new);
+		else if (path_within(m->path, new))
+			kept = way == MOVE_EXCHANGE && move_along(m, new, old);
+		if (!kept)
+			forget_moved(b, i);
+	}
+	if (call_is_old_directory(c, to))
+		remember_moved(b, new, origins[0]);
+	if (way == MOVE_EXCHANGE && call_is_old_directory(c, from))
+		remember_moved(b, old, origins[1]);
 }

@@ -190,8 +190,7 @@ static int open_slowly(const struct call *c, int *file, int flags)
 	return ANSWER_SENT;
 }
 
-/* Is what lies at the place this very file? */
-static bool is_same_file(const struct place *p, const struct stat *st)
+bool place_is_file(const struct place *p, const struct stat *st)
 {
 	struct stat here;
 
@@ -200,9 +199,10 @@ static bool is_same_file(const struct place *p, const struct stat *st)
 }
 
 /*
- * A descriptor of the command by its magic name: judged by where the file lies now. It may have been
- * opened outside (what stdin was given), where that path means something else: then it is
- * opened only if it is what lies there in the sandbox, and by that name.
+ * A descriptor of the command by its magic name: judged by where the file lies now, if it is what lies
+ * there in the sandbox. It may have been opened outside (what stdin was given), where that path
+ * means something else: then it is opened by that name. Or its name was removed, and it has
+ * another one: which one, and whether that is protected, nobody knows.
  */
 static int open_magic(struct call *c, int number, const struct opening *o, int *ret_slow)
 {
@@ -226,7 +226,7 @@ static int open_magic(struct call *c, int number, const struct opening *o, int *
 		return ANSWER_CONTINUE;
 	if (st.st_nlink > 0) { /* an unlinked file has no name to guard */
 		r = place_resolve(c->b, c->b->root, path, 0, &p);
-		if (r < 0 || !p.root || (foreign && !is_same_file(&p, &st)))
+		if (r < 0 || !p.root || !place_is_file(&p, &st))
 			return ANSWER_CONTINUE;
 		r = call_ask(c, &p, GUARD_WRITE, false, VIOLATION_WRITE, &why);
 		if (r < 0)
@@ -241,19 +241,43 @@ static int open_magic(struct call *c, int number, const struct opening *o, int *
 	return r;
 }
 
+/*
+ * What the kernel answers where such a call changes nothing: a descriptor, or why not; ANSWER_OTHER
+ * when it would change something, or might (a link).
+ */
+static int open_unchanged(const struct place *p, const struct opening *o)
+{
+	struct opening reading = *o;
+	struct stat st;
+
+	reading.flags &= ~O_CREAT;
+	if (fstatat(p->parent, p->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return ANSWER_OTHER;
+	if ((o->flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL))
+		return -EEXIST;
+	if (S_ISDIR(st.st_mode))
+		return -EISDIR;
+	if (!S_ISREG(st.st_mode) || (o->flags & (O_ACCMODE | O_TRUNC)) != O_RDONLY)
+		return ANSWER_OTHER;
+	return open_place(p, &reading);
+}
+
 /* The place p, -ELOOP when it is a link: a descriptor, or an answer. */
 static int open_asked(struct call *c, struct place *p, const struct opening *o, int *ret_slow)
 {
 	bool creates = (o->flags & O_CREAT) != 0;
 	enum violation_kind kind = creates ? VIOLATION_CREATE : VIOLATION_WRITE;
 	struct guard_answer why;
-	int r;
+	int r, unchanged;
 
 	if (place_is_special(p) && call_alone(c, p) < 0)
 		return ANSWER_CONTINUE;
 	r = call_judge(c, p, GUARD_WRITE, false, kind, &why);
 	if (r < 0 && !creates && is_missing(p))
 		return -ENOENT;
+	unchanged = r < 0 ? open_unchanged(p, o) : ANSWER_OTHER;
+	if (unchanged != ANSWER_OTHER)
+		return unchanged;
 	if (r < 0)
 		r = call_plead(c, p, kind, &why);
 	if (r < 0)

@@ -32,24 +32,54 @@ static bool within_any(const char *const *v, size_t n, const char *path)
 	return false;
 }
 
-/* A protected name that is mounted read-only, or something below. */
-static bool is_held(const struct plan *plan, const char *path)
+static bool is_place(const struct plan *plan, const char *path)
+{
+	return within_any(plan->writable, plan->n_writable, path) ||
+	       within_any(plan->guarded, plan->n_guarded, path) ||
+	       within_any(plan->relayed, plan->n_relayed, path);
+}
+
+static bool holds_any(const char *dir, const char *const *v, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (path_within(v[i], dir))
+			return true;
+	}
+	return false;
+}
+
+static bool holds_place(const struct plan *plan, const char *dir)
+{
+	return holds_any(dir, plan->writable, plan->n_writable) ||
+	       holds_any(dir, plan->guarded, plan->n_guarded) ||
+	       holds_any(dir, plan->relayed, plan->n_relayed);
+}
+
+void watch_prepare(struct broker *b)
+{
+	for (size_t i = 0; i < b->plan->n_mounts; i++) {
+		const struct mount_step *m = &b->plan->mounts[i];
+
+		if (is_place(b->plan, m->path) || holds_place(b->plan, m->path))
+			*ARENA_PUSH(b->a, b->covers, b->n_covers) = m;
+	}
+}
+
+/* In a writable place: a protected name that is mounted read-only, or something below. */
+static bool is_held(const struct broker *b, const char *path)
 {
 	const struct mount_step *cover = NULL;
 
-	for (size_t i = 0; i < plan->n_mounts; i++) {
-		if (path_within(path, plan->mounts[i].path))
-			cover = &plan->mounts[i]; /* the deepest comes last */
+	for (size_t i = 0; i < b->n_covers; i++) {
+		if (path_within(path, b->covers[i]->path))
+			cover = b->covers[i]; /* the deepest comes last */
 	}
 	return cover && cover->kind == MOUNT_RO;
 }
 
 static bool is_writable_place(const struct broker *b, const char *path)
 {
-	return (within_any(b->plan->writable, b->plan->n_writable, path) ||
-		within_any(b->plan->guarded, b->plan->n_guarded, path) ||
-		within_any(b->plan->relayed, b->plan->n_relayed, path)) &&
-	       !is_held(b->plan, path);
+	return is_place(b->plan, path) && !is_held(b, path);
 }
 
 /*
@@ -58,15 +88,17 @@ static bool is_writable_place(const struct broker *b, const char *path)
  */
 static void full_text(const struct call *c, int dirfd, const char *path, char *ret)
 {
-	char base[PATH_MAX] = "";
-
 	ret[0] = '\0';
 	if (strstr(path, ".."))
 		return;
-	if (*path != '/')
-		call_base_text(c, dirfd, base);
-	if (*path == '/' || *base)
-		(void)snprintf(ret, TEXT_MAX, "%s%s%s", base, *base ? "/" : "", path);
+	if (*path != '/') {
+		call_base_text(c, dirfd, ret);
+		if (!*ret)
+			return;
+		ret += strlen(ret);
+		*ret++ = '/';
+	}
+	memcpy(ret, path, strlen(path) + 1);
 }
 
 /* What goes: a .git file must not come back as another one, a protected name is told. */
@@ -105,7 +137,7 @@ static void watch_change(struct call *c, int dirfd, uint64_t address, enum viola
 	if (fstatat(p.parent, p.name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return; /* not there: the kernel says so */
 	place_text(&p, text);
-	if (!p.root || is_held(c->b->plan, text))
+	if (!p.root || is_held(c->b, text))
 		call_report_outside(c, kind, &p);
 	else
 		call_note_used(c, &p);
